@@ -1,0 +1,1 @@
+"""Undivided gives every LLM agent one undivided attention."""

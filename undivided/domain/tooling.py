@@ -1,0 +1,44 @@
+"""How a tool is described and how its call can end, without running anything."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from undivided.domain.waits import Wait
+
+Effect = Literal["pure", "idempotent", "once"]
+"""What a re-run after a crash would do: `pure` is re-run, `idempotent` re-run with the same
+key, `once` is never re-run but answered as interrupted."""
+
+InterruptPolicy = Literal["never", "wake_only", "cancel_safe"]
+
+
+class Noted(Struct, frozen=True):
+    """A working-memory entry that a tool leaves behind, written with its result."""
+
+    key: str
+    content: str
+
+
+class Returned(Struct, frozen=True):
+    """The tool is done; `content` goes to the model, `noted` into working memory."""
+
+    content: str
+    noted: tuple[Noted, ...] = ()
+
+
+class Raised(Struct, frozen=True):
+    """The tool failed in a way that the model should read and judge."""
+
+    message: str
+
+
+class Suspends(Struct, frozen=True):
+    """The call is answered later; until then the turn waits and holds nothing."""
+
+    wait: Wait
+
+
+ToolOutcome = Returned | Raised | Suspends
