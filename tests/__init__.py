@@ -1,0 +1,1 @@
+"""Specifications of Undivided, run against a real Postgres and a real Valkey."""

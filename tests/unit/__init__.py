@@ -1,0 +1,1 @@
+"""Specifications that need no server."""

@@ -1,0 +1,1 @@
+"""Everything that touches Postgres, and the settings that say where it is."""
