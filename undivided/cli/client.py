@@ -1,0 +1,220 @@
+"""The way every command talks to a running service: JSON over HTTP, and its event stream.
+
+A client has patience: for so many seconds a call that met a dead or restarting server is made
+again. Only calls that may be made twice are: reads, and commands that carry an
+`Idempotency-Key`. Without patience (the default) the first failure is told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator, Coroutine, Mapping
+from pathlib import Path
+from typing import Any, Self, TypeVar
+from urllib.parse import quote
+
+import httpx
+import typer
+
+from undivided.cli.sse import Decoder, ServerEvent
+
+DEFAULT_URL = "http://127.0.0.1:8420"
+RUN_FILE = Path(".undivided") / "run.json"
+
+NO, USAGE, UNREACHABLE = 1, 2, 3
+"""Exit codes: the answer is no; the call was a mistake; no server answered."""
+
+_TIMEOUT = httpx.Timeout(90.0, connect=5.0)
+_BUSY = {429, 502, 503, 504}
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 1.0
+
+T = TypeVar("T")
+
+
+class Problem(Exception):
+    """The service refused; the sentence is its own, `code` names the rule."""
+
+    def __init__(self, status: int, code: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status, self.code = status, code
+
+
+class Unreachable(Exception):
+    """No server answered in time; the sentence says which was tried and what to do."""
+
+    def __init__(self, url: str, reason: str) -> None:
+        super().__init__(f"cannot reach {url} ({reason}); start it with `undivided up`")
+
+
+def find_url(asked: str | None, environ: Mapping[str, str], folder: Path) -> str:
+    """Where the service is: asked for, from UNDIVIDED_URL, from run.json, or the default."""
+    found = asked or environ.get("UNDIVIDED_URL") or _running(folder) or DEFAULT_URL
+    return found.rstrip("/")
+
+
+def _running(folder: Path) -> str | None:
+    try:
+        run = json.loads((folder / RUN_FILE).read_text("utf-8"))
+    except (OSError, ValueError):
+        return None
+    url = run.get("url") if isinstance(run, dict) else None
+    return url if isinstance(url, str) else None
+
+
+def connect(url: str | None = None, patience_s: float = 0.0) -> Client:
+    """A client for the service that the command's option and environment name."""
+    found = find_url(url, os.environ, Path.cwd())
+    try:
+        return Client(found, os.environ.get("UNDIVIDED_API_KEY"), patience_s)
+    except httpx.InvalidURL as error:
+        raise Unreachable(found, str(error)) from error
+
+
+def route(*parts: str) -> str:
+    """A path made of parts, each safely quoted: ids come from people."""
+    return "".join(f"/{quote(part, safe='')}" for part in parts)
+
+
+def finish(work: Coroutine[Any, Any, T]) -> T:
+    """Run a command's work; a refusal or a silent server becomes a sentence and an exit code."""
+    try:
+        return asyncio.run(work)
+    except Unreachable as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(UNREACHABLE) from error
+    except Problem as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(UNREACHABLE if error.status in _BUSY else USAGE) from error
+
+
+class Client:
+    """A connection to one service; use it as an async context."""
+
+    def __init__(self, url: str, key: str | None = None, patience_s: float = 0.0) -> None:
+        self.url = url
+        self._patience_s = patience_s
+        headers = {"authorization": f"Bearer {key}"} if key else {}
+        self._http = httpx.AsyncClient(base_url=f"{url}/api", headers=headers, timeout=_TIMEOUT)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        await self._http.aclose()
+
+    async def get(self, path: str, **query: Any) -> Any:
+        """The answer to a query; parameters that are None are left out."""
+        request = self._http.build_request("GET", path, params=_present(query))
+        return await self._answer(request, again=True)
+
+    async def post(self, path: str, body: Any, key: str | None = None) -> Any:
+        """The answer to a command; with an idempotency `key` it may be made again."""
+        return await self.post_raw(path, json.dumps(body).encode("ascii"), key)
+
+    async def post_raw(self, path: str, content: bytes, key: str | None = None) -> Any:
+        """The same for a body that is JSON bytes already."""
+        headers = {"content-type": "application/json"}
+        if key:
+            headers["idempotency-key"] = key
+        request = self._http.build_request("POST", path, content=content, headers=headers)
+        return await self._answer(request, again=key is not None)
+
+    async def pages(self, path: str, **query: Any) -> AsyncIterator[dict[str, Any]]:
+        """Every entry of a list, page after page."""
+        cursor = None
+        while True:
+            page = await self.get(path, **{"limit": 200, **query, "cursor": cursor})
+            for item in page["items"]:
+                yield item
+            cursor = page.get("nextCursor")
+            if not cursor:
+                return
+
+    async def events(
+        self, path: str, after: str | None, **query: Any
+    ) -> AsyncIterator[ServerEvent]:
+        """An event stream without end, taken up again where it broke off."""
+        seen, patience = after, Patience(self._patience_s)
+        while True:
+            try:
+                async for event in self._stream(path, seen, query):
+                    seen, patience = event.id or seen, Patience(self._patience_s)
+                    yield event
+            except httpx.TransportError as error:
+                await patience.wait(Unreachable(self.url, _reason(error)))
+            except Problem as error:
+                if error.status not in _BUSY:
+                    raise
+                await patience.wait(error)
+
+    async def _stream(
+        self, path: str, seen: str | None, query: dict[str, Any]
+    ) -> AsyncIterator[ServerEvent]:
+        headers = {"accept": "text/event-stream"}
+        if seen:
+            headers["last-event-id"] = seen
+        decoder = Decoder()
+        stream = self._http.stream("GET", path, params=_present(query), headers=headers)
+        async with stream as answer:
+            if answer.is_error:
+                await answer.aread()
+                raise _problem(answer)
+            async for piece in answer.aiter_bytes():
+                for event in decoder.feed(piece):
+                    yield event
+
+    async def _answer(self, request: httpx.Request, again: bool) -> Any:
+        patience = Patience(self._patience_s if again else 0.0)
+        while True:
+            try:
+                answer = await self._http.send(request)
+            except httpx.TransportError as error:
+                await patience.wait(Unreachable(self.url, _reason(error)))
+                continue
+            if answer.is_success:
+                return answer.json() if answer.content else None
+            if answer.status_code not in _BUSY:
+                raise _problem(answer)
+            await patience.wait(_problem(answer))
+
+
+class Patience:
+    """How long a failing call is made again, with growing pauses in between."""
+
+    def __init__(self, seconds: float) -> None:
+        self._until = asyncio.get_running_loop().time() + seconds
+        self._pause_s = _FIRST_PAUSE_S
+
+    async def wait(self, failure: Exception) -> None:
+        """Pause before another try; out of patience, the failure is raised."""
+        if asyncio.get_running_loop().time() + self._pause_s > self._until:
+            raise failure
+        await asyncio.sleep(self._pause_s)
+        self._pause_s = min(self._pause_s * 2, _LONGEST_PAUSE_S)
+
+
+def _present(query: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in query.items() if value is not None}
+
+
+def _reason(error: httpx.TransportError) -> str:
+    return str(error) or type(error).__name__
+
+
+def _problem(answer: httpx.Response) -> Problem:
+    try:
+        body = answer.json()
+    except ValueError:
+        body = {}
+    known = body if isinstance(body, dict) else {}
+    sentence = (
+        known.get("detail") or known.get("title") or f"the server answered {answer.status_code}"
+    )
+    return Problem(answer.status_code, str(known.get("code", "")), str(sentence))
