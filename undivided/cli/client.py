@@ -187,12 +187,13 @@ class Patience:
         self._until = asyncio.get_running_loop().time() + seconds
         self._pause_s = _FIRST_PAUSE_S
 
-    async def wait(self, failure: Exception) -> None:
+    async def wait(self, failure: Exception, pause_s: float | None = None) -> None:
         """Pause before another try; out of patience, the failure is raised."""
-        if asyncio.get_running_loop().time() + self._pause_s > self._until:
+        if pause_s is None:
+            pause_s, self._pause_s = self._pause_s, min(self._pause_s * 2, _LONGEST_PAUSE_S)
+        if asyncio.get_running_loop().time() + pause_s > self._until:
             raise failure
-        await asyncio.sleep(self._pause_s)
-        self._pause_s = min(self._pause_s * 2, _LONGEST_PAUSE_S)
+        await asyncio.sleep(pause_s)
 
 
 def _present(query: Mapping[str, Any]) -> dict[str, Any]:

@@ -33,10 +33,14 @@ class Created(Struct, frozen=True):
     name: str
 
 
-class Said(Struct, frozen=True):
-    """The words of a stimulus."""
+class Payload(Struct, frozen=True):
+    """What a stimulus says; `extra` is its producer's own."""
 
     content: str
+    summary: str = ""
+    task_id: str | None = None
+    requirement_id: str | None = None
+    extra: dict[str, Any] = {}
 
 
 class Sender(Struct, frozen=True):
@@ -52,8 +56,9 @@ class Accepted(Struct, frozen=True):
 
     item_id: str
     source_type: str
-    payload: Said
+    payload: Payload
     sender: Sender = Sender()
+    priority: int | None = None
 
 
 class Started(Struct, frozen=True):

@@ -1,0 +1,1 @@
+"""Rehearsal: a recorded conversation runs again through the running service."""
