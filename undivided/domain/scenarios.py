@@ -1,0 +1,22 @@
+"""What a model request can be about; tools and script rules are chosen by it."""
+
+from __future__ import annotations
+
+SCENARIOS = (
+    "chat",
+    "a2a",
+    "task",
+    "comment_response",
+    "requirement_action",
+    "review",
+    "heartbeat",
+    "memory_consolidation",
+    "system",
+    "session_reply",
+    "callback",
+    "deliberation",
+    "continuation",
+    "run",
+    "judge",
+)
+"""Every scenario there is."""

@@ -1,0 +1,1 @@
+"""Where effects happen: models are asked, tools run, agents are attended to."""
