@@ -75,7 +75,8 @@ class ModelRequest(Struct, frozen=True):
     """Everything a model may know when it is asked for one response.
 
     `step` counts the model requests of this turn from 0, `turn_index` the turns of this
-    session from 0; both are folded from the log, so that they are the same after a crash.
+    session from 0, `response_index` the model responses of this session from 0; all are
+    folded from the log, so that they are the same after a crash.
     """
 
     agent_id: str
@@ -90,6 +91,7 @@ class ModelRequest(Struct, frozen=True):
     turn_index: int
     step: int
     newest_input: str
+    response_index: int = 0
 
 
 class ModelReply(Struct, frozen=True):

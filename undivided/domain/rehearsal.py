@@ -1,7 +1,7 @@
 """Rehearsal models: recorded responses, given again to the requests they were recorded for.
 
-The response to a request is the one at the request's index, and that index is how many model
-responses the session already holds: a function of the request alone, the same after a crash.
+The response to a request is the one at its `response_index`, which counts the model responses
+that its session already holds: a function of the request alone, the same after a crash.
 The first request that differs from the recorded one is reported, not answered.
 """
 
@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from undivided.domain.calls import named_calls
-from undivided.domain.dialogue import AssistantSaid, ModelReply, ModelRequest, Usage
+from undivided.domain.dialogue import ModelReply, ModelRequest, Usage
 from undivided.domain.errors import Invalid, ModelFailed
 
 _EXCERPT = 60
@@ -75,11 +75,6 @@ def parse_recording(content: bytes, name: str) -> Recording:
         ) from error
 
 
-def index_of(request: ModelRequest) -> int:
-    """How many model responses the request's session holds already."""
-    return sum(isinstance(said, AssistantSaid) for said in request.history)
-
-
 def respond(recording: Recording, request: ModelRequest) -> ModelReply:
     """The recorded response to `request`.
 
@@ -105,7 +100,7 @@ def _recorded(recording: Recording, request: ModelRequest) -> Recorded:
         raise ModelFailed(
             "refused", f"the recording has no agent {request.agent_id}; its agents are {known}"
         )
-    index = index_of(request)
+    index = request.response_index
     if index >= len(responses):
         raise ModelFailed(
             "refused",
@@ -120,7 +115,7 @@ def _difference(expected: str, request: ModelRequest) -> str:
     pairs = enumerate(zip(expected, got, strict=False))
     at = next((i for i, (one, other) in pairs if one != other), min(len(expected), len(got)))
     return (
-        f"request {index_of(request)} (counted from 0) of agent {request.agent_id} differs from "
+        f"request {request.response_index} (counted from 0) of agent {request.agent_id} differs from "
         f"the recorded one at character {at}: "
         f"expected {_excerpt(expected, at)}, got {_excerpt(got, at)}"
     )

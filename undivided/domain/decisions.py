@@ -1,0 +1,25 @@
+"""A decision: what attention chose, and the rule and inputs that chose it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+DecisionType = Literal["pick", "requeue", "dead_letter", "complete", "cancel", "wake"]
+
+
+class Decision(Struct, frozen=True):
+    """Part of the event that carries it out.
+
+    `inputs` are the facts that the rule looked at, `losers` the items it passed over (the
+    best ten at most), `policy_version` the version of the agent's policy it was made under.
+    """
+
+    id: str
+    type: DecisionType
+    rule: str
+    reasoning: str
+    inputs: dict[str, str | int | float | bool | None]
+    policy_version: int
+    losers: tuple[str, ...] = ()

@@ -1,0 +1,80 @@
+"""Events of an agent's life and configuration; stream `agent:<id>`."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from undivided.domain.policy import Policy
+
+
+class AgentCreated(Struct, frozen=True, kw_only=True):
+    """An agent came into being, started. `tools` None means every tool its context allows."""
+
+    agent_id: str
+    name: str
+    definition: str | None
+    model: str
+    instructions: str
+    tools: tuple[str, ...] | None
+    policy: Policy
+    team_id: str | None = None
+    heartbeat_interval_s: float | None = None
+
+
+class AgentConfigured(Struct, frozen=True, kw_only=True):
+    """Its configuration from here on, whole."""
+
+    agent_id: str
+    name: str
+    model: str
+    instructions: str
+    tools: tuple[str, ...] | None
+    heartbeat_interval_s: float | None
+
+
+class PolicyAdopted(Struct, frozen=True, kw_only=True):
+    """Its policy from here on; decisions name `version`."""
+
+    agent_id: str
+    policy: Policy
+    version: int
+
+
+class AgentStarted(Struct, frozen=True, kw_only=True):
+    """It picks up work again."""
+
+    agent_id: str
+
+
+class AgentStopped(Struct, frozen=True, kw_only=True):
+    """It picks nothing up; a turn at work is interrupted and its item waits again."""
+
+    agent_id: str
+
+
+class AgentPaused(Struct, frozen=True, kw_only=True):
+    """It finishes the turn at work and then picks nothing up."""
+
+    agent_id: str
+
+
+class AgentResumed(Struct, frozen=True, kw_only=True):
+    """A paused agent picks up work again."""
+
+    agent_id: str
+
+
+class AgentDeleted(Struct, frozen=True, kw_only=True):
+    """It takes no more stimuli; its history stays."""
+
+    agent_id: str
+
+
+class MemoryNoted(Struct, frozen=True, kw_only=True):
+    """A working-memory entry was written; `evicted` keys gave way to it."""
+
+    agent_id: str
+    key: str
+    content: str
+    turn_id: str | None
+    evicted: tuple[str, ...] = ()

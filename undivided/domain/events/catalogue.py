@@ -1,0 +1,82 @@
+"""The catalogue: the stored name and schema number of every event, in one table.
+
+A name is a literal that never changes once released. A changed shape raises the number and
+adds an upcast in `store/upcasts.py`; a golden sample of every (name, number) ever released
+must decode for ever (`tests/golden`).
+"""
+
+from __future__ import annotations
+
+from undivided.domain.events import agents, flights, items, sessions
+
+Event = (
+    agents.AgentCreated
+    | agents.AgentConfigured
+    | agents.PolicyAdopted
+    | agents.AgentStarted
+    | agents.AgentStopped
+    | agents.AgentPaused
+    | agents.AgentResumed
+    | agents.AgentDeleted
+    | agents.MemoryNoted
+    | items.StimulusAccepted
+    | items.ItemPicked
+    | items.ItemCompleted
+    | items.ItemRequeued
+    | items.ItemDeadLettered
+    | items.ItemCancelled
+    | items.NoticePosted
+    | flights.FlightAcquired
+    | flights.FlightReleased
+    | flights.FlightFenced
+    | flights.FocusSuspended
+    | flights.FocusRegained
+    | flights.StopRequested
+    | sessions.SessionOpened
+    | sessions.SessionArchived
+    | sessions.SessionDeleted
+    | sessions.TurnStarted
+    | sessions.ModelResponded
+    | sessions.ToolCallStarted
+    | sessions.ToolCallFinished
+    | sessions.TurnSuspended
+    | sessions.TurnResumed
+    | sessions.TurnYielded
+    | sessions.TurnEnded
+)
+
+CATALOGUE: dict[type[Event], tuple[str, int]] = {
+    agents.AgentCreated: ("agent.created", 1),
+    agents.AgentConfigured: ("agent.configured", 1),
+    agents.PolicyAdopted: ("policy.adopted", 1),
+    agents.AgentStarted: ("agent.started", 1),
+    agents.AgentStopped: ("agent.stopped", 1),
+    agents.AgentPaused: ("agent.paused", 1),
+    agents.AgentResumed: ("agent.resumed", 1),
+    agents.AgentDeleted: ("agent.deleted", 1),
+    agents.MemoryNoted: ("memory.noted", 1),
+    items.StimulusAccepted: ("item.accepted", 1),
+    items.ItemPicked: ("item.picked", 1),
+    items.ItemCompleted: ("item.completed", 1),
+    items.ItemRequeued: ("item.requeued", 1),
+    items.ItemDeadLettered: ("item.dead_lettered", 1),
+    items.ItemCancelled: ("item.cancelled", 1),
+    items.NoticePosted: ("notice.posted", 1),
+    flights.FlightAcquired: ("flight.acquired", 1),
+    flights.FlightReleased: ("flight.released", 1),
+    flights.FlightFenced: ("flight.fenced", 1),
+    flights.FocusSuspended: ("focus.suspended", 1),
+    flights.FocusRegained: ("focus.regained", 1),
+    flights.StopRequested: ("turn.stop_requested", 1),
+    sessions.SessionOpened: ("session.opened", 1),
+    sessions.SessionArchived: ("session.archived", 1),
+    sessions.SessionDeleted: ("session.deleted", 1),
+    sessions.TurnStarted: ("turn.started", 1),
+    sessions.ModelResponded: ("model.responded", 1),
+    sessions.ToolCallStarted: ("tool_call.started", 1),
+    sessions.ToolCallFinished: ("tool_call.finished", 1),
+    sessions.TurnSuspended: ("turn.suspended", 1),
+    sessions.TurnResumed: ("turn.resumed", 1),
+    sessions.TurnYielded: ("turn.yielded", 1),
+    sessions.TurnEnded: ("turn.ended", 1),
+}

@@ -1,0 +1,66 @@
+"""Events of single flight: who holds an agent, under which epoch; stream `agent:<id>`."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from undivided.domain.waits import Wait
+
+ReleaseReason = Literal["done", "suspended", "yielded", "stopped"]
+
+
+class FlightAcquired(Struct, frozen=True, kw_only=True):
+    """A worker holds the agent; `epoch` is one higher than any before."""
+
+    agent_id: str
+    epoch: int
+    worker: str
+    taken_from: int | None = None
+    """The epoch of the flight that was lost, where one was."""
+
+
+class FlightReleased(Struct, frozen=True, kw_only=True):
+    """The worker let go of the agent at a point where nothing of its turn can be lost."""
+
+    agent_id: str
+    epoch: int
+    reason: ReleaseReason
+
+
+class FlightFenced(Struct, frozen=True, kw_only=True):
+    """A late append of a lost flight was refused."""
+
+    agent_id: str
+    epoch: int
+    current_epoch: int
+    worker: str
+    refused: tuple[str, ...]
+
+
+class FocusSuspended(Struct, frozen=True, kw_only=True):
+    """The turn waits and holds nothing; it can go on `wait_s` seconds from now at the latest."""
+
+    agent_id: str
+    turn_id: str
+    epoch: int
+    wait: Wait
+    wait_s: float
+
+
+class FocusRegained(Struct, frozen=True, kw_only=True):
+    """A turn that waited, yielded or was orphaned is at work again under `epoch`."""
+
+    agent_id: str
+    turn_id: str
+    epoch: int
+    cause: Literal["waited", "woken", "yielded", "orphaned", "stopped"]
+
+
+class StopRequested(Struct, frozen=True, kw_only=True):
+    """A person asked that the turn end at its next safe point."""
+
+    agent_id: str
+    turn_id: str
+    by: str

@@ -1,0 +1,114 @@
+"""Events of the mailbox: what became of each stimulus; stream `agent:<id>`."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from undivided.domain.decisions import Decision
+from undivided.domain.outcomes import Outcome
+
+Delivery = Literal["queue", "steer"]
+SenderRole = Literal["user", "agent", "system"]
+RequeueReason = Literal["empty_reply", "failed", "timed_out", "flight_lost", "agent_stopped"]
+
+
+class Payload(Struct, frozen=True, omit_defaults=True):
+    """What a stimulus says; `extra` is the producer's own."""
+
+    content: str
+    summary: str = ""
+    task_id: str | None = None
+    requirement_id: str | None = None
+    extra: dict[str, Any] = {}
+
+
+class Sender(Struct, frozen=True, omit_defaults=True):
+    """Who sent a stimulus, as far as is known."""
+
+    id: str | None = None
+    name: str | None = None
+    role: SenderRole = "system"
+
+
+class StimulusAccepted(Struct, frozen=True, kw_only=True):
+    """A stimulus is in the mailbox; `seq` is its place within its priority, for ever."""
+
+    agent_id: str
+    item_id: str
+    seq: int
+    source_type: str
+    priority: int
+    payload: Payload
+    sender: Sender
+    delivery: Delivery
+    session_id: str | None = None
+
+
+class ItemPicked(Struct, frozen=True, kw_only=True):
+    """Attention turned to an item: it is now the focus of `turn_id`."""
+
+    agent_id: str
+    item_id: str
+    turn_id: str
+    session_id: str
+    epoch: int
+    attempt: int
+    decision: Decision
+
+
+class ItemCompleted(Struct, frozen=True, kw_only=True):
+    """The turn that contained the item ended; written in that very transaction."""
+
+    agent_id: str
+    item_id: str
+    turn_id: str
+    epoch: int
+    outcome: Outcome
+    decision: Decision
+
+
+class ItemRequeued(Struct, frozen=True, kw_only=True):
+    """The item waits again at its old place, not before `wait_s` seconds have passed."""
+
+    agent_id: str
+    item_id: str
+    turn_id: str
+    epoch: int
+    reason: RequeueReason
+    wait_s: float
+    decision: Decision
+
+
+class ItemDeadLettered(Struct, frozen=True, kw_only=True):
+    """The item is given up: its attempts are used up, or no attempt can help."""
+
+    agent_id: str
+    item_id: str
+    turn_id: str
+    epoch: int
+    reason: str
+    notice_id: str
+    decision: Decision
+
+
+class ItemCancelled(Struct, frozen=True, kw_only=True):
+    """The item is over without having been handled; `turn_id` where it was in a turn."""
+
+    agent_id: str
+    item_id: str
+    turn_id: str | None
+    by: str
+    decision: Decision
+
+
+class NoticePosted(Struct, frozen=True, kw_only=True):
+    """People are told, once, of an item that was given up; stream `user:<id>`."""
+
+    notice_id: str
+    user_id: str
+    agent_id: str
+    item_id: str
+    kind: Literal["dead_letter"]
+    text: str

@@ -1,0 +1,129 @@
+"""Events of a session: its turns and their steps; stream `session:<id>`.
+
+Only the flight that holds the session's agent writes here while a turn is at work, so a
+version conflict on this stream always means a lost flight.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from undivided.domain.dialogue import ToolCall, Usage
+from undivided.domain.outcomes import Outcome
+from undivided.domain.tooling import Effect
+from undivided.domain.waits import Wait
+
+Resolution = Literal["returned", "raised", "interrupted", "skipped", "waited", "woken"]
+ResumeCause = Literal["orphaned", "yielded", "waited", "woken", "stopped"]
+
+
+class SessionOpened(Struct, frozen=True, kw_only=True):
+    """A conversation began; `binding` is where its replies are delivered, if anywhere."""
+
+    session_id: str
+    agent_id: str
+    binding: dict[str, str] = {}
+
+
+class SessionArchived(Struct, frozen=True, kw_only=True):
+    """The session takes no more stimuli; it can still be read."""
+
+    session_id: str
+
+
+class SessionDeleted(Struct, frozen=True, kw_only=True):
+    """The session is gone for its users; its events stay until retention removes them."""
+
+    session_id: str
+
+
+class TurnStarted(Struct, frozen=True, kw_only=True):
+    """A stretch of thinking about `item_ids` began; `input` is what the model is told."""
+
+    turn_id: str
+    session_id: str
+    agent_id: str
+    item_ids: tuple[str, ...]
+    scenario: str
+    origin: str
+    index: int
+    responses_before: int
+    input: str
+    epoch: int
+    backstop_s: float
+
+
+class ModelResponded(Struct, frozen=True, kw_only=True):
+    """One model response; never asked for again. `step` counts them from 0 in the turn."""
+
+    turn_id: str
+    step: int
+    text: str
+    calls: tuple[ToolCall, ...]
+    usage: Usage
+    model: str
+    epoch: int
+
+
+class ToolCallStarted(Struct, frozen=True, kw_only=True):
+    """A tool is about to run; what a crash does to it is said by `effect`."""
+
+    turn_id: str
+    call_id: str
+    tool: str
+    args: dict[str, Any]
+    effect: Effect
+    idempotency_key: str
+    epoch: int
+
+
+class ToolCallFinished(Struct, frozen=True, kw_only=True):
+    """The one result of a call; `content` is what the model reads."""
+
+    turn_id: str
+    call_id: str
+    tool: str
+    resolution: Resolution
+    content: str
+    epoch: int
+
+
+class TurnSuspended(Struct, frozen=True, kw_only=True):
+    """The turn waits inside `call_id`; a timer ends the wait after `wait_s` seconds."""
+
+    turn_id: str
+    call_id: str
+    wait: Wait
+    wait_s: float
+    epoch: int
+
+
+class TurnResumed(Struct, frozen=True, kw_only=True):
+    """The turn goes on from its last recorded step, in flight `epoch`."""
+
+    turn_id: str
+    cause: ResumeCause
+    epoch: int
+
+
+class TurnYielded(Struct, frozen=True, kw_only=True):
+    """The worker is leaving; another one carries on from the last step."""
+
+    turn_id: str
+    epoch: int
+
+
+class TurnEnded(Struct, frozen=True, kw_only=True):
+    """The turn is over; `usage` and `responses` are its totals."""
+
+    turn_id: str
+    session_id: str
+    agent_id: str
+    item_ids: tuple[str, ...]
+    outcome: Outcome
+    usage: Usage
+    responses: int
+    tool_calls: int
+    epoch: int

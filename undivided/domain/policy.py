@@ -1,0 +1,84 @@
+"""Policy: the frozen set of parameters by which one agent attends.
+
+Every field is a public parameter (camelCase in JSON); an agent's policy is recorded as an
+event with its version, and every decision names the version that it was made under.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from undivided.domain.errors import Invalid
+
+
+class Policy(Struct, frozen=True, rename="camel", kw_only=True):
+    """How one agent attends; defaults are those of the reference documents.
+
+    `on_user_message` and `intake`: what a person's message does to a turn at work, and how
+    waiting mail enters a turn. `coalesce_window_ms`: how long a mergeable head is held back.
+    `processing_timeout_s`: backstop of one attempt, without the time spent suspended;
+    `approval_wait_timeout_s`: the same while a person is asked. `item_max_retries`: attempts
+    after an empty reply; `timeout_max_retries`: attempts after a backstop.
+    `max_delivery_attempts`: attempts in all before the dead letter, spaced by
+    `retry_backoff_s` (the last one repeats). `mailbox_capacity`: waiting items before 429.
+    `max_tool_iterations`: model requests of one turn. `tool_timeout_s`: one tool call.
+    `history_max_messages` and `history_max_tokens`: what of a session a model is shown.
+    `working_memory_entries`, `working_memory_chars`: the newest entries win; longer ones are
+    cut.
+    """
+
+    on_user_message: Literal["merge", "steer", "queue", "preempt", "abort"] = "merge"
+    intake: Literal["focus", "drain"] = "focus"
+    coalesce_window_ms: int = 200
+    processing_timeout_s: float = 45 * 60
+    approval_wait_timeout_s: float = 24 * 3600
+    item_max_retries: int = 2
+    timeout_max_retries: int = 2
+    triage_backlog_threshold: int = 2
+    max_user_turn_burst: int = 4
+    max_inbox_wait_s: float = 30
+    max_delivery_attempts: int = 8
+    retry_backoff_s: tuple[float, ...] = (1, 5, 30, 120, 600)
+    mailbox_capacity: int = 10_000
+    max_tool_iterations: int = 200
+    tool_timeout_s: float = 300
+    history_max_messages: int = 80
+    history_max_tokens: int = 24_000
+    working_memory_entries: int = 64
+    working_memory_chars: int = 6_000
+
+
+DEFAULT_POLICY = Policy()
+
+
+def adopt(base: Policy, wanted: dict[str, Any]) -> Policy:
+    """`base` with the parameters in `wanted` (camelCase) put over it.
+
+    Raises:
+        Invalid: an unknown parameter, a wrong type or a value out of range.
+    """
+    known = msgspec.to_builtins(base)
+    unknown = sorted(set(wanted) - set(known))
+    if unknown:
+        raise Invalid(f"policy: unknown {unknown[0]!r}; one of: {', '.join(known)}", "policy")
+    merged = {**known, **wanted}
+    try:
+        policy = msgspec.convert(merged, Policy)
+    except msgspec.ValidationError as error:
+        raise Invalid(f"policy: {error}", "policy") from error
+    _in_range(policy)
+    return policy
+
+
+def _in_range(policy: Policy) -> None:
+    for field in policy.__struct_fields__:
+        value = getattr(policy, field)
+        if isinstance(value, (int, float)) and value < 0:
+            raise Invalid(f"policy: {field} must not be negative, got {value}", "policy")
+    if policy.mailbox_capacity < 1 or policy.max_delivery_attempts < 1:
+        raise Invalid("policy: mailboxCapacity and maxDeliveryAttempts must be at least 1", "policy")
+    if not policy.retry_backoff_s or min(policy.retry_backoff_s) < 0:
+        raise Invalid("policy: retryBackoffS needs one or more waits of 0 s or longer", "policy")

@@ -1,0 +1,89 @@
+"""An agent as its own decisions see it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from msgspec import Struct
+
+from undivided.domain.policy import Policy
+from undivided.domain.waits import Wait
+
+Lifecycle = Literal["started", "paused", "stopped", "deleted"]
+
+
+class Idle(Struct, frozen=True, tag="idle"):
+    """Nothing is in focus."""
+
+    since: datetime
+
+
+class Focused(Struct, frozen=True, tag="focused"):
+    """A turn is at work on `item_ids`; `stop_by` names who asked it to stop."""
+
+    turn_id: str
+    session_id: str
+    item_ids: tuple[str, ...]
+    epoch: int
+    since: datetime
+    stop_by: str | None = None
+
+
+class Suspended(Struct, frozen=True, tag="suspended"):
+    """A turn waits until `until` at the latest and holds nothing."""
+
+    turn_id: str
+    session_id: str
+    item_ids: tuple[str, ...]
+    wait: Wait
+    since: datetime
+    until: datetime
+    stop_by: str | None = None
+
+
+Attention = Idle | Focused | Suspended
+
+
+class AgentRow(Struct, frozen=True, kw_only=True):
+    """One agent: configuration, attention, and the counters that accepting reads.
+
+    `waiting` counts the queued items, `next_seq` is the place the next stimulus gets.
+    """
+
+    id: str
+    name: str
+    definition: str | None
+    model: str
+    instructions: str
+    tools: tuple[str, ...] | None
+    policy: Policy
+    policy_version: int
+    team_id: str | None
+    heartbeat_interval_s: float | None
+    lifecycle: Lifecycle
+    attention: Attention
+    waiting: int
+    next_seq: int
+    created_at: datetime
+    changed_at: datetime
+
+
+class FlightRow(Struct, frozen=True, kw_only=True):
+    """Who holds an agent. `held` is false between flights; the epoch never falls."""
+
+    id: str
+    epoch: int
+    worker: str
+    held: bool
+    since: datetime
+
+
+class MemoryRow(Struct, frozen=True, kw_only=True):
+    """One entry of an agent's working memory; `id` is `<agent id>/<key>`."""
+
+    id: str
+    agent_id: str
+    key: str
+    content: str
+    noted_at: datetime

@@ -1,0 +1,84 @@
+"""A stimulus in a mailbox, through its whole life."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from msgspec import Struct
+
+from undivided.domain.events.items import Delivery, Payload, Sender
+from undivided.domain.outcomes import Outcome
+
+
+class Queued(Struct, frozen=True, tag="queued", tag_field="status"):
+    """It waits, not to be picked before `not_before` if that is given."""
+
+    not_before: datetime | None = None
+
+
+class Processing(Struct, frozen=True, tag="processing", tag_field="status"):
+    """It is in the focus of a turn, suspended turns included."""
+
+    turn_id: str
+    started_at: datetime
+
+
+class Done(Struct, frozen=True, tag="completed", tag_field="status"):
+    """Its turn ended; `outcome` says how."""
+
+    turn_id: str
+    started_at: datetime
+    completed_at: datetime
+    outcome: Outcome
+
+
+class Stopped(Struct, frozen=True, tag="cancelled", tag_field="status"):
+    """Somebody ended it before it was handled."""
+
+    by: str
+    completed_at: datetime
+    turn_id: str | None = None
+
+
+class DeadLetter(Struct, frozen=True, tag="dead_letter", tag_field="status"):
+    """It was given up, and people were told once, in `notice_id`."""
+
+    turn_id: str
+    reason: str
+    notice_id: str
+    completed_at: datetime
+
+
+ItemPhase = Queued | Processing | Done | Stopped | DeadLetter
+TERMINAL = ("completed", "cancelled", "dead_letter")
+
+
+class Tries(Struct, frozen=True):
+    """How often an item was tried and why it came back, each cause by itself."""
+
+    picked: int = 0
+    empty_replies: int = 0
+    failures: int = 0
+    timeouts: int = 0
+    flights_lost: int = 0
+
+
+class ItemRow(Struct, frozen=True, kw_only=True):
+    """One stimulus in one mailbox. `seq` is kept on every way back into the queue."""
+
+    id: str
+    agent_id: str
+    source_type: str
+    category: str
+    priority: int
+    seq: int
+    delivery: Delivery
+    session_id: str | None
+    payload: Payload
+    sender: Sender
+    tries: Tries
+    phase: ItemPhase
+    queued_at: datetime
+    accepted_by: str
+    """Id of the event that accepted it: the cause of its turns."""
+    correlation: str

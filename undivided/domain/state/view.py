@@ -1,0 +1,25 @@
+"""What one decision about an agent reads, taken under the agent's row lock."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from msgspec import Struct
+
+from undivided.domain.state.agent import AgentRow, FlightRow
+from undivided.domain.state.item import ItemRow
+
+
+class AgentView(Struct, frozen=True, kw_only=True):
+    """An agent, its flight, the best of its eligible items, and the items in its focus.
+
+    `queue` holds only items that may be picked `now`, best first, as many as were asked for;
+    `version` is that of the agent's stream; `now` is the database's clock.
+    """
+
+    version: int
+    now: datetime
+    agent: AgentRow | None
+    flight: FlightRow | None = None
+    queue: tuple[ItemRow, ...] = ()
+    focus: tuple[ItemRow, ...] = ()

@@ -1,0 +1,1 @@
+"""Alembic migrations: the schema, one step a release."""

@@ -1,0 +1,107 @@
+"""The agent's row: configuration, attention and mailbox counters."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from msgspec.structs import replace
+
+from undivided.domain.events import agents as a
+from undivided.domain.events import flights as f
+from undivided.domain.events import items as i
+from undivided.domain.recorded import Recorded
+from undivided.domain.state.agent import (
+    AgentRow,
+    Focused,
+    Idle,
+    Lifecycle,
+    Suspended,
+)
+
+TOUCHED = (
+    a.AgentCreated | a.AgentConfigured | a.PolicyAdopted | a.AgentStarted | a.AgentStopped
+    | a.AgentPaused | a.AgentResumed | a.AgentDeleted | i.StimulusAccepted | i.ItemPicked
+    | i.ItemCompleted | i.ItemRequeued | i.ItemDeadLettered | i.ItemCancelled
+    | f.FocusSuspended | f.FocusRegained | f.StopRequested
+)  # fmt: skip
+
+
+def keys(recorded: Recorded) -> tuple[str, ...]:
+    """The agent, for every event that changes its row."""
+    event = recorded.event
+    return (event.agent_id,) if isinstance(event, TOUCHED) else ()
+
+
+def reduce(row: AgentRow | None, recorded: Recorded) -> AgentRow | None:
+    """The agent's row after `recorded`."""
+    event, at = recorded.event, recorded.at
+    if isinstance(event, a.AgentCreated):
+        return _created(event, recorded)
+    if row is None:
+        return None
+    match event:
+        case a.AgentConfigured():
+            return replace(
+                row, name=event.name, model=event.model, instructions=event.instructions,
+                tools=event.tools, heartbeat_interval_s=event.heartbeat_interval_s, changed_at=at,
+            )  # fmt: skip
+        case a.PolicyAdopted():
+            return replace(row, policy=event.policy, policy_version=event.version, changed_at=at)
+        case a.AgentStarted() | a.AgentResumed():
+            return _living(row, "started", recorded)
+        case a.AgentPaused():
+            return _living(row, "paused", recorded)
+        case a.AgentStopped():
+            return _living(row, "stopped", recorded)
+        case a.AgentDeleted():
+            return _living(row, "deleted", recorded)
+        case i.StimulusAccepted():
+            return replace(row, waiting=row.waiting + 1, next_seq=event.seq + 1, changed_at=at)
+        case i.ItemCancelled() if event.turn_id is None:
+            return replace(row, waiting=row.waiting - 1, changed_at=at)
+        case _:
+            return _attending(row, recorded)
+
+
+def _attending(row: AgentRow, recorded: Recorded) -> AgentRow:
+    event, at = recorded.event, recorded.at
+    focus = row.attention
+    match event:
+        case i.ItemPicked():
+            focused = Focused(event.turn_id, event.session_id, (event.item_id,), event.epoch, at)
+            return replace(row, attention=focused, waiting=row.waiting - 1, changed_at=at)
+        case i.ItemCompleted() | i.ItemDeadLettered() | i.ItemCancelled():
+            return replace(row, attention=Idle(at), changed_at=at)
+        case i.ItemRequeued():
+            return replace(row, attention=Idle(at), waiting=row.waiting + 1, changed_at=at)
+        case f.FocusSuspended() if not isinstance(focus, Idle):
+            until = at + timedelta(seconds=event.wait_s)
+            waiting = Suspended(
+                focus.turn_id, focus.session_id, focus.item_ids, event.wait, at, until,
+                focus.stop_by,
+            )  # fmt: skip
+            return replace(row, attention=waiting, changed_at=at)
+        case f.FocusRegained() if not isinstance(focus, Idle):
+            focused = Focused(
+                focus.turn_id, focus.session_id, focus.item_ids, event.epoch, at, focus.stop_by
+            )
+            return replace(row, attention=focused, changed_at=at)
+        case f.StopRequested() if not isinstance(focus, Idle):
+            return replace(row, attention=replace(focus, stop_by=event.by), changed_at=at)
+        case _:
+            return row
+
+
+def _created(event: a.AgentCreated, recorded: Recorded) -> AgentRow:
+    return AgentRow(
+        id=event.agent_id, name=event.name, definition=event.definition, model=event.model,
+        instructions=event.instructions, tools=event.tools, policy=event.policy,
+        policy_version=1, team_id=event.team_id,
+        heartbeat_interval_s=event.heartbeat_interval_s, lifecycle="started",
+        attention=Idle(recorded.at), waiting=0, next_seq=1,
+        created_at=recorded.at, changed_at=recorded.at,
+    )  # fmt: skip
+
+
+def _living(row: AgentRow, lifecycle: Lifecycle, recorded: Recorded) -> AgentRow:
+    return replace(row, lifecycle=lifecycle, changed_at=recorded.at)

@@ -1,0 +1,87 @@
+"""The item row: a stimulus from its acceptance to its end."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from msgspec.structs import replace
+
+from undivided.domain.events import items as i
+from undivided.domain.recorded import Recorded
+from undivided.domain.state.item import (
+    DeadLetter,
+    Done,
+    ItemRow,
+    Processing,
+    Queued,
+    Stopped,
+    Tries,
+)
+from undivided.domain.stimuli import REGISTRY
+
+TOUCHED = (
+    i.StimulusAccepted | i.ItemPicked | i.ItemCompleted | i.ItemRequeued | i.ItemDeadLettered
+    | i.ItemCancelled
+)  # fmt: skip
+
+
+def keys(recorded: Recorded) -> tuple[str, ...]:
+    """The item that the event is about."""
+    event = recorded.event
+    return (event.item_id,) if isinstance(event, TOUCHED) else ()
+
+
+def reduce(row: ItemRow | None, recorded: Recorded) -> ItemRow | None:
+    """The item's row after `recorded`."""
+    event, at = recorded.event, recorded.at
+    if isinstance(event, i.StimulusAccepted):
+        return _accepted(event, recorded)
+    if row is None:
+        return None
+    match event:
+        case i.ItemPicked():
+            tries = replace(row.tries, picked=event.attempt)
+            return replace(row, phase=Processing(event.turn_id, at), tries=tries)
+        case i.ItemCompleted():
+            done = Done(event.turn_id, _started(row, recorded), at, event.outcome)
+            return replace(row, phase=done)
+        case i.ItemRequeued():
+            not_before = at + timedelta(seconds=event.wait_s) if event.wait_s > 0 else None
+            return replace(row, phase=Queued(not_before), tries=_counted(row.tries, event.reason))
+        case i.ItemDeadLettered():
+            return replace(
+                row, phase=DeadLetter(event.turn_id, event.reason, event.notice_id, at)
+            )
+        case i.ItemCancelled():
+            return replace(row, phase=Stopped(event.by, at, event.turn_id))
+        case _:
+            return row
+
+
+def _accepted(event: i.StimulusAccepted, recorded: Recorded) -> ItemRow:
+    known = REGISTRY.get(event.source_type)
+    return ItemRow(
+        id=event.item_id, agent_id=event.agent_id, source_type=event.source_type,
+        category=known.category if known else "system", priority=event.priority, seq=event.seq,
+        delivery=event.delivery, session_id=event.session_id, payload=event.payload,
+        sender=event.sender, tries=Tries(), phase=Queued(), queued_at=recorded.at,
+        accepted_by=recorded.id, correlation=recorded.meta.correlation or recorded.id,
+    )  # fmt: skip
+
+
+def _started(row: ItemRow, recorded: Recorded) -> datetime:
+    return row.phase.started_at if isinstance(row.phase, Processing) else recorded.at
+
+
+def _counted(tries: Tries, reason: i.RequeueReason) -> Tries:
+    match reason:
+        case "empty_reply":
+            return replace(tries, empty_replies=tries.empty_replies + 1)
+        case "failed":
+            return replace(tries, failures=tries.failures + 1)
+        case "timed_out":
+            return replace(tries, timeouts=tries.timeouts + 1)
+        case "flight_lost":
+            return replace(tries, flights_lost=tries.flights_lost + 1)
+        case "agent_stopped":
+            return tries

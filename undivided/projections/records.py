@@ -1,0 +1,115 @@
+"""Activities, decisions, working memory and notices: what people look at."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from undivided.domain.decisions import Decision
+from undivided.domain.events import agents as a
+from undivided.domain.events import items as i
+from undivided.domain.outcomes import outcome_name
+from undivided.domain.recorded import Recorded
+from undivided.domain.state.agent import MemoryRow
+from undivided.domain.state.session import ActivityRow, DecisionRow, NoticeRow
+
+ENDING = i.ItemCompleted | i.ItemRequeued | i.ItemDeadLettered | i.ItemCancelled
+DECIDED = i.ItemPicked | ENDING
+
+
+def activity_keys(recorded: Recorded) -> tuple[str, ...]:
+    """The turn in which something was done about an item."""
+    event = recorded.event
+    if isinstance(event, DECIDED) and event.turn_id is not None:
+        return (event.turn_id,)
+    return ()
+
+
+def reduce_activity(row: ActivityRow | None, recorded: Recorded) -> ActivityRow | None:
+    """The activity after `recorded`; its type and summary come with the pick."""
+    event, at = recorded.event, recorded.at
+    match event:
+        case i.ItemPicked():
+            return _began(event, recorded)
+        case i.ItemCompleted() if row is not None:
+            return replace(row, outcome=outcome_name(event.outcome), ended_at=at)
+        case i.ItemRequeued() if row is not None:
+            return replace(row, outcome=event.reason, ended_at=at)
+        case i.ItemDeadLettered() if row is not None:
+            return replace(row, outcome="dead_letter", ended_at=at)
+        case i.ItemCancelled() if row is not None:
+            return replace(row, outcome="cancelled", ended_at=at)
+        case _:
+            return row
+
+
+def _began(event: i.ItemPicked, recorded: Recorded) -> ActivityRow:
+    inputs = event.decision.inputs
+    return ActivityRow(
+        id=event.turn_id, agent_id=event.agent_id, item_id=event.item_id,
+        session_id=event.session_id, type=str(inputs.get("activity") or "internal"),
+        summary=str(inputs.get("summary") or ""), outcome=None,
+        started_at=recorded.at, ended_at=None,
+    )  # fmt: skip
+
+
+def decision_keys(recorded: Recorded) -> tuple[str, ...]:
+    """The decision that an event carries out, if it does."""
+    event = recorded.event
+    return (event.decision.id,) if isinstance(event, DECIDED) else ()
+
+
+def reduce_decision(row: DecisionRow | None, recorded: Recorded) -> DecisionRow | None:
+    """The decision's row; a decision is made once and never changes."""
+    event = recorded.event
+    if not isinstance(event, DECIDED):
+        return row
+    made: Decision = event.decision
+    return DecisionRow(
+        id=made.id, agent_id=event.agent_id, type=made.type, rule=made.rule,
+        reasoning=made.reasoning, item_id=event.item_id, turn_id=event.turn_id,
+        inputs=made.inputs, losers=made.losers, policy_version=made.policy_version,
+        version=recorded.version, made_at=recorded.at,
+    )  # fmt: skip
+
+
+def memory_keys(recorded: Recorded) -> tuple[str, ...]:
+    """The entry that was written, and those that gave way to it."""
+    event = recorded.event
+    if not isinstance(event, a.MemoryNoted):
+        return ()
+    return tuple(memory_id(event.agent_id, key) for key in (event.key, *event.evicted))
+
+
+def memory_id(agent_id: str, key: str) -> str:
+    """Row id of one working-memory entry."""
+    return f"{agent_id}/{key}"
+
+
+def reduce_memory(key: str, row: MemoryRow | None, recorded: Recorded) -> MemoryRow | None:
+    """The entry `key` after `recorded`; None once it is evicted."""
+    event = recorded.event
+    if not isinstance(event, a.MemoryNoted):
+        return row
+    if key != memory_id(event.agent_id, event.key):
+        return None
+    return MemoryRow(
+        id=key, agent_id=event.agent_id, key=event.key, content=event.content,
+        noted_at=recorded.at,
+    )  # fmt: skip
+
+
+def notice_keys(recorded: Recorded) -> tuple[str, ...]:
+    """The notice that was posted."""
+    event = recorded.event
+    return (event.notice_id,) if isinstance(event, i.NoticePosted) else ()
+
+
+def reduce_notice(row: NoticeRow | None, recorded: Recorded) -> NoticeRow | None:
+    """The notice's row."""
+    event = recorded.event
+    if not isinstance(event, i.NoticePosted):
+        return row
+    return NoticeRow(
+        id=event.notice_id, user_id=event.user_id, agent_id=event.agent_id,
+        item_id=event.item_id, kind=event.kind, text=event.text, posted_at=recorded.at,
+    )  # fmt: skip

@@ -1,0 +1,207 @@
+"""The SQL functions of the hot path: append, view and sweep.
+
+Round trips, not flushes, are the cost of an append, so that each of these is one statement:
+
+- `log_append` checks the fence, takes each stream's next versions, inserts the events and
+  writes the folded rows. All of it or nothing.
+- `agent_view` reads what a decision about an agent reads, and takes the stream's row lock
+  first where the caller is about to append. Each statement in it has a snapshot of its own
+  (READ COMMITTED), so that what is read after a wait for the lock is what the last holder
+  committed.
+- `sweep` renews a worker's lease and answers what nobody is looking after.
+
+They are written from `tables.py` and replaced whole by every `migrate`, after the migrations.
+No NOTIFY and no global lock here: either would let one commit at a time through.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import Table
+
+from undivided.store.tables import PROJECTED, folded_columns
+
+CONFLICT = "UV001"
+STALE_FLIGHT = "UV002"
+"""SQLSTATEs by which `log_append` refuses."""
+
+
+def _write_rows(table: Table) -> str:
+    folded = folded_columns(table)
+    columns = ", ".join(f'"{name}"' for name in folded)
+    values = ", ".join(folded.values())
+    updates = ", ".join(f'"{name}" = excluded."{name}"' for name in folded if name != "id")
+    return f"""
+    IF p_batch->'rows' ? '{table.name}' THEN
+      INSERT INTO {table.name} AS t (tenant, {columns})
+      SELECT p_tenant, {values}
+        FROM jsonb_populate_recordset(NULL::{table.name}, p_batch->'rows'->'{table.name}') r
+      ON CONFLICT (tenant, id) DO UPDATE SET {updates};
+    END IF;
+    IF p_batch->'gone' ? '{table.name}' THEN
+      DELETE FROM {table.name} WHERE tenant = p_tenant AND id IN
+        (SELECT jsonb_array_elements_text(p_batch->'gone'->'{table.name}'));
+    END IF;"""
+
+
+_APPEND_HEAD = """
+CREATE OR REPLACE FUNCTION log_append(p_tenant text, p_batch jsonb)
+RETURNS TABLE (o_txid bigint, o_position bigint, o_clock timestamptz)
+LANGUAGE plpgsql AS $$
+DECLARE
+  s record;
+  v_actual bigint;
+  v_txid bigint;
+  v_position bigint;
+BEGIN
+  IF p_batch ? 'fence' THEN
+    PERFORM 1 FROM flights f
+      WHERE f.tenant = p_tenant AND f.id = p_batch->'fence'->>'agent'
+        AND f.epoch = (p_batch->'fence'->>'epoch')::bigint AND f.held
+      FOR SHARE;
+    IF NOT FOUND THEN
+      RAISE EXCEPTION 'stale flight' USING ERRCODE = 'UV002';
+    END IF;
+  END IF;
+
+  FOR s IN SELECT * FROM jsonb_to_recordset(p_batch->'streams')
+             AS x(stream text, expected bigint, grown bigint) LOOP
+    IF s.expected = 0 THEN
+      INSERT INTO streams AS t (tenant, stream, version) VALUES (p_tenant, s.stream, s.grown)
+        ON CONFLICT (tenant, stream) DO UPDATE SET version = s.grown WHERE t.version = 0;
+    ELSE
+      UPDATE streams t SET version = s.expected + s.grown
+        WHERE t.tenant = p_tenant AND t.stream = s.stream AND t.version = s.expected;
+    END IF;
+    IF NOT FOUND THEN
+      SELECT t.version INTO v_actual FROM streams t
+        WHERE t.tenant = p_tenant AND t.stream = s.stream;
+      RAISE EXCEPTION 'conflict' USING ERRCODE = 'UV001',
+        DETAIL = jsonb_build_object('stream', s.stream, 'expected', s.expected,
+                                    'actual', coalesce(v_actual, 0))::text;
+    END IF;
+  END LOOP;
+
+  SELECT pg_current_xact_id()::text::bigint + b.txid_base INTO v_txid FROM log_base b;
+  WITH written AS (
+    INSERT INTO events
+      (txid, id, tenant, stream, version, type, schema, data, meta, recorded_at, bytes)
+    SELECT v_txid, x.id, p_tenant, x.stream, x.version, x.type, x.schema, x.data,
+           coalesce(x.meta, '{}'), (p_batch->>'at')::timestamptz, x.bytes
+      FROM jsonb_to_recordset(p_batch->'events')
+        AS x(id uuid, stream text, version bigint, type text, schema smallint, data jsonb,
+             meta jsonb, bytes int)
+    RETURNING events.position)
+  SELECT max(written.position) INTO v_position FROM written;
+"""
+
+_APPEND_TAIL = """
+  RETURN QUERY SELECT v_txid, v_position, clock_timestamp();
+END $$;
+"""
+
+_VIEW = """
+CREATE OR REPLACE FUNCTION agent_view(p_tenant text, p_agent text, p_lock boolean, p_queue int)
+RETURNS jsonb LANGUAGE plpgsql AS $$
+DECLARE
+  v_version bigint;
+  v_agent agents;
+  v_flight jsonb;
+  v_queue jsonb := '[]';
+  v_focus jsonb := '[]';
+  v_now timestamptz;
+BEGIN
+  IF p_lock THEN
+    SELECT s.version INTO v_version FROM streams s
+      WHERE s.tenant = p_tenant AND s.stream = 'agent:' || p_agent FOR UPDATE;
+  ELSE
+    SELECT s.version INTO v_version FROM streams s
+      WHERE s.tenant = p_tenant AND s.stream = 'agent:' || p_agent;
+  END IF;
+  v_now := clock_timestamp();
+  SELECT a.* INTO v_agent FROM agents a WHERE a.tenant = p_tenant AND a.id = p_agent;
+  IF p_queue > 0 THEN
+    SELECT to_jsonb(f) INTO v_flight FROM flights f
+      WHERE f.tenant = p_tenant AND f.id = p_agent;
+    SELECT coalesce(jsonb_agg(to_jsonb(q) ORDER BY q.priority, q.seq), '[]') INTO v_queue FROM (
+      SELECT i.* FROM items i
+        WHERE i.tenant = p_tenant AND i.agent_id = p_agent AND i.status = 'queued'
+          AND (i.not_before IS NULL OR i.not_before <= v_now)
+        ORDER BY i.priority, i.seq LIMIT p_queue) q;
+    IF v_agent.attention ? 'item_ids' THEN
+      SELECT coalesce(jsonb_agg(to_jsonb(i)), '[]') INTO v_focus FROM items i
+        WHERE i.tenant = p_tenant
+          AND i.id IN (SELECT jsonb_array_elements_text(v_agent.attention->'item_ids'));
+    END IF;
+  END IF;
+  RETURN jsonb_build_object('version', coalesce(v_version, 0), 'now', v_now,
+    'agent', CASE WHEN v_agent.id IS NULL THEN NULL ELSE to_jsonb(v_agent) END,
+    'flight', v_flight, 'queue', v_queue, 'focus', v_focus);
+END $$;
+"""
+
+_SWEEP = """
+CREATE OR REPLACE FUNCTION sweep(p_worker text, p_lease_s double precision, p_limit int)
+RETURNS jsonb LANGUAGE plpgsql AS $$
+DECLARE
+  v_now timestamptz := clock_timestamp();
+  v_alive boolean;
+  v_frozen jsonb;
+  v_agents jsonb;
+  v_stops jsonb;
+BEGIN
+  UPDATE workers SET lease_until = v_now + make_interval(secs => p_lease_s)
+    WHERE id = p_worker AND lease_until >= v_now;
+  v_alive := FOUND;
+
+  -- A worker past its lease is frozen: end its lock backend, so that its flights are free.
+  WITH late AS (
+    SELECT w.id, w.lock_pid FROM workers w
+      WHERE w.lease_until < v_now AND w.id <> p_worker FOR UPDATE SKIP LOCKED),
+  ended AS (
+    SELECT late.id, pg_terminate_backend(s.pid) FROM late JOIN pg_stat_activity s
+      ON s.pid = late.lock_pid AND s.application_name = 'undivided-lock ' || late.id),
+  removed AS (
+    DELETE FROM workers WHERE id IN (SELECT late.id FROM late)
+      AND NOT EXISTS (SELECT 1 FROM ended WHERE ended.id = workers.id) RETURNING id)
+  SELECT coalesce(jsonb_agg(ended.id), '[]') INTO v_frozen FROM ended;
+
+  WITH held AS (
+    SELECT (classid::bigint << 32) | objid::bigint AS lock_key FROM pg_locks
+      WHERE locktype = 'advisory' AND objsubid = 1 AND granted
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())),
+  orphaned AS (
+    SELECT a.id FROM agents a JOIN flights f ON f.tenant = a.tenant AND f.id = a.id
+      WHERE a.attention_state = 'focused'
+        AND NOT EXISTS (SELECT 1 FROM held WHERE held.lock_key = f.lock_key)
+      LIMIT p_limit),
+  due AS (
+    SELECT t.agent_id AS id FROM turns t
+      WHERE t.status = 'suspended' AND t.wake_at <= v_now LIMIT p_limit),
+  eager AS (
+    SELECT a.id FROM agents a
+      WHERE a.waiting > 0 AND a.attention_state = 'idle' AND a.lifecycle = 'started'
+        AND EXISTS (SELECT 1 FROM items i WHERE i.tenant = a.tenant AND i.agent_id = a.id
+                      AND i.status = 'queued'
+                      AND (i.not_before IS NULL OR i.not_before <= v_now))
+      ORDER BY a.changed_at LIMIT p_limit),
+  stopped AS (
+    SELECT a.id FROM agents a
+      WHERE a.attention_state = 'suspended' AND a.attention->>'stop_by' IS NOT NULL
+      LIMIT p_limit)
+  SELECT coalesce(jsonb_agg(DISTINCT u.id), '[]') INTO v_agents
+    FROM (SELECT id FROM orphaned UNION ALL SELECT id FROM due UNION ALL SELECT id FROM eager
+          UNION ALL SELECT id FROM stopped LIMIT p_limit) u;
+
+  SELECT coalesce(jsonb_agg(a.id), '[]') INTO v_stops
+    FROM flights f JOIN agents a ON a.tenant = f.tenant AND a.id = f.id
+    WHERE f.held AND f.worker = p_worker AND a.attention->>'stop_by' IS NOT NULL;
+
+  RETURN jsonb_build_object('now', v_now, 'alive', v_alive, 'frozen', v_frozen,
+                            'agents', v_agents, 'stops', v_stops);
+END $$;
+"""
+
+def function_statements() -> tuple[str, ...]:
+    """Every CREATE FUNCTION of the store, in an order that Postgres takes."""
+    append = _APPEND_HEAD + "".join(_write_rows(table) for table in PROJECTED) + _APPEND_TAIL
+    return (append, _VIEW, _SWEEP)

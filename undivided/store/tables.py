@@ -1,0 +1,326 @@
+"""Every table, typed, in one place.
+
+`events` is the truth; the projected tables are folded from it and can be rebuilt; the
+operational tables hold what is worth nothing after a restart (leases, idempotency answers,
+snapshots). Every table carries the tenant, and its key begins with it.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Computed,
+    Double,
+    Identity,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    PrimaryKeyConstraint,
+    SmallInteger,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP, UUID
+
+METADATA = MetaData()
+_AT = TIMESTAMP(timezone=True)
+
+
+def _tenant() -> Column[str]:
+    return Column("tenant", Text, nullable=False, server_default=text("'default'"))
+
+
+events = Table(
+    "events",
+    METADATA,
+    Column("txid", BigInteger, nullable=False),
+    Column("position", BigInteger, Identity(always=True), nullable=False),
+    Column("id", UUID(as_uuid=False), nullable=False),
+    _tenant(),
+    Column("stream", Text, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("type", Text, nullable=False),
+    Column("schema", SmallInteger, nullable=False),
+    Column("data", JSONB, nullable=False),
+    Column("meta", JSONB, nullable=False),
+    Column("recorded_at", _AT, nullable=False),
+    Column("bytes", Integer, nullable=False),
+    PrimaryKeyConstraint("txid", "position"),
+    UniqueConstraint("id", name="events_id_once"),
+    UniqueConstraint("tenant", "stream", "version", name="events_version_once"),
+    CheckConstraint("version >= 1", name="events_version_positive"),
+    CheckConstraint("bytes <= 262144", name="events_bounded"),
+    Index("events_causation", text("(meta->>'causation')"),
+          postgresql_where=text("meta ? 'causation'")),
+)  # fmt: skip
+
+streams = Table(
+    "streams",
+    METADATA,
+    _tenant(),
+    Column("stream", Text, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    PrimaryKeyConstraint("tenant", "stream"),
+)
+
+log_base = Table(
+    "log_base",
+    METADATA,
+    Column("one", Boolean, primary_key=True, server_default=text("true")),
+    Column("txid_base", BigInteger, nullable=False),
+    CheckConstraint("one", name="log_base_single"),
+)
+
+blobs = Table(
+    "blobs",
+    METADATA,
+    _tenant(),
+    Column("sha256", String(64), nullable=False),
+    Column("content", LargeBinary, nullable=False),
+    Column("stored_at", _AT, nullable=False, server_default=text("now()")),
+    PrimaryKeyConstraint("tenant", "sha256"),
+)
+
+snapshots = Table(
+    "snapshots",
+    METADATA,
+    _tenant(),
+    Column("stream", Text, nullable=False),
+    Column("reducer", Text, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("txid", BigInteger, nullable=False),
+    Column("position", BigInteger, nullable=False),
+    Column("state", JSONB, nullable=False),
+    PrimaryKeyConstraint("tenant", "stream", "reducer", "version"),
+)
+
+idempotency = Table(
+    "idempotency",
+    METADATA,
+    _tenant(),
+    Column("key", Text, nullable=False),
+    Column("request", String(64), nullable=False),
+    Column("status", SmallInteger),
+    Column("answer", LargeBinary),
+    Column("kept_at", _AT, nullable=False, server_default=text("now()")),
+    PrimaryKeyConstraint("tenant", "key"),
+)
+
+workers = Table(
+    "workers",
+    METADATA,
+    Column("id", Text, primary_key=True),
+    Column("lock_pid", Integer, nullable=False),
+    Column("lease_until", _AT, nullable=False),
+    Column("started_at", _AT, nullable=False, server_default=text("now()")),
+)
+
+agents = Table(
+    "agents",
+    METADATA,
+    _tenant(),
+    Column("id", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("definition", Text),
+    Column("model", Text, nullable=False),
+    Column("instructions", Text, nullable=False),
+    Column("tools", JSONB),
+    Column("policy", JSONB, nullable=False),
+    Column("policy_version", Integer, nullable=False),
+    Column("team_id", Text),
+    Column("heartbeat_interval_s", Double),
+    Column("lifecycle", Text, nullable=False),
+    Column("attention", JSONB, nullable=False),
+    Column("attention_state", Text, Computed("attention->>'type'", persisted=True)),
+    Column("waiting", Integer, nullable=False),
+    Column("next_seq", BigInteger, nullable=False),
+    Column("created_at", _AT, nullable=False),
+    Column("changed_at", _AT, nullable=False),
+    PrimaryKeyConstraint("tenant", "id"),
+    CheckConstraint("waiting >= 0", name="agents_waiting_counted"),
+    CheckConstraint("lifecycle IN ('started','paused','stopped','deleted')",
+                    name="agents_lifecycle_known"),
+    Index("agents_focused", "tenant", "id",
+          postgresql_where=text("attention_state = 'focused'")),
+    Index("agents_eager", "tenant", "id", postgresql_where=text(
+        "waiting > 0 AND attention_state = 'idle' AND lifecycle = 'started'")),
+)  # fmt: skip
+
+flights = Table(
+    "flights",
+    METADATA,
+    _tenant(),
+    Column("id", Text, nullable=False),
+    Column("epoch", BigInteger, nullable=False),
+    Column("worker", Text, nullable=False),
+    Column("held", Boolean, nullable=False),
+    Column("since", _AT, nullable=False),
+    Column("lock_key", BigInteger,
+           Computed("hashtextextended(tenant || '/' || id, 0)", persisted=True)),
+    PrimaryKeyConstraint("tenant", "id"),
+    Index("flights_held", "tenant", "id", postgresql_where=text("held")),
+)  # fmt: skip
+
+items = Table(
+    "items",
+    METADATA,
+    _tenant(),
+    Column("id", Text, nullable=False),
+    Column("agent_id", Text, nullable=False),
+    Column("source_type", Text, nullable=False),
+    Column("category", Text, nullable=False),
+    Column("priority", SmallInteger, nullable=False),
+    Column("seq", BigInteger, nullable=False),
+    Column("delivery", Text, nullable=False),
+    Column("session_id", Text),
+    Column("payload", JSONB, nullable=False),
+    Column("sender", JSONB, nullable=False),
+    Column("tries", JSONB, nullable=False),
+    Column("phase", JSONB, nullable=False),
+    Column("queued_at", _AT, nullable=False),
+    Column("accepted_by", Text, nullable=False),
+    Column("correlation", Text, nullable=False),
+    Column("not_before", _AT, info={"folded_as": "(r.phase->>'not_before')::timestamptz"}),
+    Column("status", Text, Computed("phase->>'status'", persisted=True)),
+    PrimaryKeyConstraint("tenant", "id"),
+    UniqueConstraint("tenant", "agent_id", "seq", name="items_seq_once"),
+    CheckConstraint("priority BETWEEN 0 AND 4", name="items_priority_known"),
+    CheckConstraint("phase->>'status' IN ('queued','processing','completed','cancelled',"
+                    "'dead_letter')", name="items_status_known"),
+    Index("items_waiting", "tenant", "agent_id", "priority", "seq",
+          postgresql_where=text("status = 'queued'")),
+)  # fmt: skip
+
+sessions = Table(
+    "sessions",
+    METADATA,
+    _tenant(),
+    Column("id", Text, nullable=False),
+    Column("agent_id", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("binding", JSONB, nullable=False),
+    Column("active_turn", Text),
+    Column("turns", Integer, nullable=False),
+    Column("responses", Integer, nullable=False),
+    Column("usage", JSONB, nullable=False),
+    Column("opened_at", _AT, nullable=False),
+    Column("changed_at", _AT, nullable=False),
+    PrimaryKeyConstraint("tenant", "id"),
+    Index("sessions_of_agent", "tenant", "agent_id", "opened_at"),
+)
+
+turns = Table(
+    "turns",
+    METADATA,
+    _tenant(),
+    Column("id", Text, nullable=False),
+    Column("agent_id", Text, nullable=False),
+    Column("session_id", Text, nullable=False),
+    Column("item_ids", JSONB, nullable=False),
+    Column("scenario", Text, nullable=False),
+    Column("origin", Text, nullable=False),
+    Column("index", Integer, nullable=False),
+    Column("responses_before", Integer, nullable=False),
+    Column("phase", JSONB, nullable=False),
+    Column("flights", Integer, nullable=False),
+    Column("usage", JSONB, nullable=False),
+    Column("first_version", BigInteger, nullable=False),
+    Column("last_version", BigInteger),
+    Column("started_at", _AT, nullable=False),
+    Column("wake_at", _AT, info={"folded_as": "(r.phase->>'until')::timestamptz"}),
+    Column("status", Text, Computed("phase->>'status'", persisted=True)),
+    PrimaryKeyConstraint("tenant", "id"),
+    CheckConstraint("phase->>'status' IN ('running','suspended','ended')",
+                    name="turns_status_known"),
+    CheckConstraint("(phase->>'status' = 'ended') = (last_version IS NOT NULL)",
+                    name="turns_end_recorded"),
+    Index("turns_waiting", "wake_at", postgresql_where=text("status = 'suspended'")),
+)  # fmt: skip
+
+activities = Table(
+    "activities",
+    METADATA,
+    _tenant(),
+    Column("id", Text, nullable=False),
+    Column("agent_id", Text, nullable=False),
+    Column("item_id", Text, nullable=False),
+    Column("session_id", Text, nullable=False),
+    Column("type", Text, nullable=False),
+    Column("summary", Text, nullable=False),
+    Column("outcome", Text),
+    Column("started_at", _AT, nullable=False),
+    Column("ended_at", _AT),
+    PrimaryKeyConstraint("tenant", "id"),
+    Index("activities_of_agent", "tenant", "agent_id", "started_at", "id"),
+    Index("activities_of_item", "tenant", "item_id"),
+)
+
+decisions = Table(
+    "decisions",
+    METADATA,
+    _tenant(),
+    Column("id", Text, nullable=False),
+    Column("agent_id", Text, nullable=False),
+    Column("type", Text, nullable=False),
+    Column("rule", Text, nullable=False),
+    Column("reasoning", Text, nullable=False),
+    Column("item_id", Text, nullable=False),
+    Column("turn_id", Text),
+    Column("inputs", JSONB, nullable=False),
+    Column("losers", JSONB, nullable=False),
+    Column("policy_version", Integer, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("made_at", _AT, nullable=False),
+    PrimaryKeyConstraint("tenant", "id"),
+    Index("decisions_of_agent", "tenant", "agent_id", "version"),
+    Index("decisions_of_item", "tenant", "item_id"),
+)
+
+memories = Table(
+    "memories",
+    METADATA,
+    _tenant(),
+    Column("id", Text, nullable=False),
+    Column("agent_id", Text, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("content", Text, nullable=False),
+    Column("noted_at", _AT, nullable=False),
+    PrimaryKeyConstraint("tenant", "id"),
+    Index("memories_of_agent", "tenant", "agent_id", "noted_at"),
+)
+
+notices = Table(
+    "notices",
+    METADATA,
+    _tenant(),
+    Column("id", Text, nullable=False),
+    Column("user_id", Text, nullable=False),
+    Column("agent_id", Text, nullable=False),
+    Column("item_id", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("posted_at", _AT, nullable=False),
+    PrimaryKeyConstraint("tenant", "id"),
+    UniqueConstraint("tenant", "item_id", "kind", name="notices_once"),
+)
+
+PROJECTED: tuple[Table, ...] = (
+    agents, flights, items, sessions, turns, activities, decisions, memories, notices,
+)  # fmt: skip
+"""The tables that are folded from the log, in the order in which they are written."""
+
+
+def folded_columns(table: Table) -> dict[str, str]:
+    """The columns that a fold writes, each with the SQL that takes it from the row `r`."""
+    return {
+        c.name: c.info.get("folded_as", f'r."{c.name}"')
+        for c in table.columns
+        if c.computed is None and c.name != "tenant"
+    }
