@@ -18,6 +18,7 @@ from undivided.domain.dialogue import ModelReply, ModelRequest, Usage
 from undivided.domain.errors import Invalid, ModelFailed
 
 _EXCERPT = 60
+_SHAPE = '{"agents": {"<agent id>": [{"expect", "reply", "calls", "usage"}]}}'
 
 
 class RecordedCall(Struct, frozen=True, forbid_unknown_fields=True):
@@ -63,16 +64,17 @@ def parse_recording(content: bytes, name: str) -> Recording:
         RecordingMistake: not JSON (with the line), or of another shape (with the path).
     """
     try:
-        return msgspec.convert(json.loads(content), Recording)
+        return msgspec.convert(json.loads(content, parse_constant=_no_constant), Recording)
     except json.JSONDecodeError as error:
         raise RecordingMistake(f"{name}, line {error.lineno}: not JSON: {error.msg}") from error
-    except (UnicodeDecodeError, RecursionError) as error:
-        raise RecordingMistake(f"{name}: not JSON: {error}") from error
     except msgspec.ValidationError as error:
-        raise RecordingMistake(
-            f'{name}: {error}; a recording is {{"agents": {{"<agent id>": '
-            f'[{{"expect", "reply", "calls", "usage"}}]}}}}'
-        ) from error
+        raise RecordingMistake(f"{name}: {error}; a recording is {_SHAPE}") from error
+    except (ValueError, RecursionError) as error:
+        raise RecordingMistake(f"{name}: not JSON: {error}") from error
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a JSON value")
 
 
 def respond(recording: Recording, request: ModelRequest) -> ModelReply:
@@ -115,8 +117,8 @@ def _difference(expected: str, request: ModelRequest) -> str:
     pairs = enumerate(zip(expected, got, strict=False))
     at = next((i for i, (one, other) in pairs if one != other), min(len(expected), len(got)))
     return (
-        f"request {request.response_index} (counted from 0) of agent {request.agent_id} differs from "
-        f"the recorded one at character {at}: "
+        f"request {request.response_index} (counted from 0) of agent {request.agent_id} "
+        f"differs from the recorded one at character {at}: "
         f"expected {_excerpt(expected, at)}, got {_excerpt(got, at)}"
     )
 
