@@ -66,10 +66,17 @@ def _running(folder: Path) -> str | None:
 def connect(url: str | None = None, patience_s: float = 0.0) -> Client:
     """A client for the service that the command's option and environment name."""
     found = find_url(url, os.environ, Path.cwd())
+    if not _is_http(found):
+        raise Unreachable(found, "not an address like http://127.0.0.1:8420")
+    return Client(found, os.environ.get("UNDIVIDED_API_KEY"), patience_s)
+
+
+def _is_http(url: str) -> bool:
     try:
-        return Client(found, os.environ.get("UNDIVIDED_API_KEY"), patience_s)
-    except httpx.InvalidURL as error:
-        raise Unreachable(found, str(error)) from error
+        parsed = httpx.URL(url)
+    except httpx.InvalidURL:
+        return False
+    return parsed.scheme in {"http", "https"} and bool(parsed.host) and (parsed.port or 0) < 2**16
 
 
 def route(*parts: str) -> str:
@@ -133,7 +140,7 @@ class Client:
                 return
 
     async def events(
-        self, path: str, after: str | None, **query: Any
+        self, path: str, after: str | None = None, **query: Any
     ) -> AsyncIterator[ServerEvent]:
         """An event stream without end, taken up again where it broke off."""
         seen, patience = after, Patience(self._patience_s)
@@ -142,6 +149,7 @@ class Client:
                 async for event in self._stream(path, seen, query):
                     seen, patience = event.id or seen, Patience(self._patience_s)
                     yield event
+                await patience.wait(Unreachable(self.url, "the stream ended"))
             except httpx.TransportError as error:
                 await patience.wait(Unreachable(self.url, _reason(error)))
             except Problem as error:

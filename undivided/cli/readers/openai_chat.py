@@ -125,8 +125,8 @@ def _content(source: Source, entry: Entry) -> str:
             content = other if isinstance(other, str) else json.dumps(other, ensure_ascii=False)
     if isinstance(content, str):
         return content
-    allowed = "text, a list of parts, or null beside tool_calls"
-    raise source.mistake(entry.where, f'"content" must be {allowed}; it is {described(content)}')
+    problem = f'"content" must be text or a list of parts, not {described(content)}'
+    raise source.mistake(entry.where, problem)
 
 
 def _part(source: Source, entry: Entry, part: object) -> str:
