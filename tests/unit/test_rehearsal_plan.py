@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from undivided.cli.readers.conversation import Conversation, Spoken
-from undivided.cli.rehearse.cast import cast_players, recording_of
+from undivided.cli.rehearse.cast import cast_players, recording_of, shown, slug
 from undivided.cli.rehearse.drive import compare, delivery
 from undivided.cli.rehearse.plan import (
     OPENING,
@@ -19,6 +19,7 @@ from undivided.cli.rehearse.plan import (
     PlanMistake,
     plan_rehearsal,
 )
+from undivided.domain.ids import checked_id
 from undivided.domain.rehearsal import parse_recording
 
 PERSONS = ("Noor", "Ivan")
@@ -202,6 +203,16 @@ def test_a_delivery_says_who_sent_it_in_which_role() -> None:
     assert first == {"senderRole": "system"}
     assert second["senderId"] == players["web surfer"].agent_id
     assert third == {"senderRole": "user", "senderId": "Zo-B", "senderName": "Zoë B"}
+
+
+@given(st.text() | st.just("a\x00\ud800"))
+def test_any_speaker_gets_a_name_that_agents_may_bear(speaker: str) -> None:
+    """Names of real logs are anything; names of agents are not."""
+    name = shown(speaker)
+    assert name.strip()
+    assert len(name) <= 200
+    assert not any(c == "\x00" or "\ud800" <= c <= "\udfff" for c in name)
+    assert checked_id(f"reh_1.1.{slug(speaker)}", "id")
 
 
 def test_a_recording_is_plain_ascii_whatever_was_said() -> None:

@@ -13,6 +13,7 @@ from undivided.cli.rehearse.plan import Plan, PlannedTurn
 
 NOTES = "update_working_memory"
 _LONGEST_SLUG = 60
+_LONGEST_NAME = 200
 
 
 class Player(Struct, frozen=True):
@@ -33,6 +34,12 @@ def cast_players(speakers: Iterable[str], run: str) -> dict[str, Player]:
 def slug(name: str) -> str:
     """A name in the characters that ids may have."""
     return re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")[:_LONGEST_SLUG] or "agent"
+
+
+def shown(name: str) -> str:
+    """A name as agents and senders may bear it: short, without NUL and lone surrogates."""
+    clean = "".join("�" if c == "\x00" or "\ud800" <= c <= "\udfff" else c for c in name)
+    return clean.strip()[:_LONGEST_NAME] or "agent"
 
 
 def recording_of(plan: Plan, players: dict[str, Player]) -> bytes:

@@ -15,7 +15,7 @@ from typing import Any
 from msgspec import Struct
 
 from undivided.cli.client import Client, Patience, route
-from undivided.cli.rehearse.cast import NOTES, Player, cast_players, recording_of, slug
+from undivided.cli.rehearse.cast import NOTES, Player, cast_players, recording_of, shown, slug
 from undivided.cli.rehearse.plan import Plan, PlannedTurn, Stimulus
 
 TERMINAL = frozenset({"completed", "cancelled", "merged", "dropped", "superseded", "dead_letter"})
@@ -65,7 +65,7 @@ async def _hire(client: Client, plan: Plan, players: dict[str, Player], run: str
     for speaker, player in players.items():
         body = {
             "id": player.agent_id,
-            "name": speaker,
+            "name": shown(speaker),
             "model": f"rehearsal:recording:{recording['id']}",
             "tools": [NOTES],
         }
@@ -79,7 +79,7 @@ def delivery(stimulus: Stimulus, to: Player, players: dict[str, Player]) -> dict
     if stimulus.sender:
         known = players.get(stimulus.sender) if role == "agent" else None
         sender["senderId"] = known.agent_id if known else slug(stimulus.sender)
-        sender["senderName"] = stimulus.sender
+        sender["senderName"] = shown(stimulus.sender)
     return {
         "sourceType": stimulus.source_type,
         "payload": {"content": stimulus.content},
