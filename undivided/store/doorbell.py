@@ -1,69 +1,42 @@
 """The doorbell: a hint to some worker that an agent may have something to do.
 
 It is never the work itself: Postgres holds that, and the sweep rings again for whoever was missed.
-This is the only module that rings, and the one place that knows how a ring lies in Redis:
+This is the only module that rings, and the one that knows how a ring lies in Redis: as a member of
+the sorted set `<namespace>:attend`, named after the agent and scored with the time it was rung.
 
-    <namespace>:attend         list of message ids, oldest first     } what Dramatiq's
-    <namespace>:attend.msgs    hash from message id to message       } RedisBroker reads
-    <namespace>:attend.wake    list of tokens, one per new message, that idle workers block on
-
-The message's id is the agent's id. A second ring before the first is answered therefore changes
-nothing, from whatever process it comes, and with no worker about the queue grows to the number of
-agents and no further. A worker takes a message out of list and hash in one step *before* it
-attends (`undivided.workers.broker`), so a ring is never swallowed by one that is already being
-answered. Tokens are at most `TOKENS`, and die with the queue: a worker that finds it empty takes
-them along; one that finds a message looks for the next without a token.
+A sorted set, because popping from one with a blocking read (`BZPOPMIN`) is at once the wake-up,
+the hand-over to exactly one worker, oldest first, and the end of the ring. So a ring is one
+command and an answer is one command; a second ring before the first is answered changes nothing,
+whatever process it comes from; one that comes later is a new ring and is never swallowed; and
+with nobody listening the set grows to the number of agents and no further.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 
-from dramatiq import Message
-
-from undivided.store.best_effort import BestEffort, impatient_redis
+from undivided.store.best_effort import BestEffort, Command
 
 QUEUE = "attend"
 ACTOR = "attend"
-TOKENS = 64
-
-# An id without its place in the queue (a queue deleted by hand) must not silence an agent for
-# ever, so an empty queue always takes the message.
-RING = """
-for i = 2, #ARGV, 2 do
-  if redis.call('hsetnx', KEYS[2], ARGV[i], ARGV[i + 1]) == 1
-      or redis.call('llen', KEYS[1]) == 0 then
-    redis.call('rpush', KEYS[1], ARGV[i])
-    redis.call('rpush', KEYS[3], '1')
-  end
-end
-redis.call('ltrim', KEYS[3], -tonumber(ARGV[1]), -1)
-"""
 
 
-def queue_keys(namespace: str) -> list[str]:
-    """The keys of queue, messages and wake tokens, in the order that the scripts take them."""
-    queue = f"{namespace}:{QUEUE}"
-    return [queue, f"{queue}.msgs", f"{queue}.wake"]
+def rings_key(namespace: str) -> str:
+    """The key of the sorted set in which the rings of this installation wait."""
+    return f"{namespace}:{QUEUE}"
 
 
-def ring_arguments(agent_ids: Iterable[str]) -> list[str | bytes | int]:
-    """The arguments that make the RING script ring for these agents."""
-    arguments: list[str | bytes | int] = [TOKENS]
+def ring_command(namespace: str, agent_ids: Iterable[str]) -> Command:
+    """The Redis command that rings for these agents.
+
+    Scores only order; where two hosts disagree about the time, the earlier one holds (`LT`).
+    """
+    now_ms = int(time.time() * 1000)
+    command: list[str | bytes | int] = ["ZADD", rings_key(namespace), "LT"]
     for agent_id in agent_ids:
-        arguments += (agent_id, _message(agent_id))
-    return arguments
-
-
-def _message(agent_id: str) -> bytes:
-    return Message[None](
-        queue_name=QUEUE,
-        actor_name=ACTOR,
-        args=(agent_id,),
-        kwargs={},
-        options={"redis_message_id": agent_id},
-        message_id=agent_id,
-    ).encode()
+        command += (now_ms, agent_id)
+    return command
 
 
 class Doorbell:
@@ -74,33 +47,27 @@ class Doorbell:
     """
 
     def __init__(self, redis_url: str, namespace: str) -> None:
-        client = impatient_redis(redis_url)
-        self._script = client.register_script(RING)
-        self._keys = queue_keys(namespace)
-        self._sender = BestEffort[str](client, self._send)
+        self._rings = BestEffort[str](redis_url, lambda ids: [ring_command(namespace, ids)])
 
     @property
     def healthy(self) -> bool:
-        """Whether Redis took the last ring."""
-        return self._sender.healthy
+        """Whether Redis answered last."""
+        return self._rings.healthy
 
     @property
     def dropped(self) -> int:
-        """How many rings never left because Redis did not answer or was known to be down."""
-        return self._sender.dropped
+        """How many rings never arrived, because Redis did not answer or was known to be down."""
+        return self._rings.dropped
 
     async def start(self) -> None:
         """Make ready to ring; Redis need not be there."""
-        await self._sender.start()
+        await self._rings.start()
 
     async def close(self) -> None:
-        """Let the last rings out and hang up."""
-        await self._sender.close()
+        """Let the last rings out, for a second at most, and hang up."""
+        await self._rings.close()
 
     def ring(self, agent_ids: Iterable[str]) -> None:
         """Hint that these agents may have something to do; never waits and never raises."""
         for agent_id in agent_ids:
-            self._sender.offer(agent_id)
-
-    async def _send(self, agent_ids: list[str]) -> None:
-        await self._script(keys=self._keys, args=ring_arguments(agent_ids))
+            self._rings.offer(agent_id)
