@@ -150,7 +150,19 @@ class _Address(Struct, frozen=True):
 
 
 def _for_library(profile: ModelProfile) -> dict[str, Any]:
-    return {key: profile.settings[key] for key in profile.settings if key not in _OURS}
+    """A profile's settings without ours; the library would ignore a misspelt one silently."""
+    from pydantic_ai.settings import ModelSettings
+
+    known = sorted({*ModelSettings.__annotations__, *_OURS})
+    families = (f"{profile.model.partition(':')[0].partition('-')[0]}_", "openai_")
+    for key in profile.settings:
+        if key not in known and not key.startswith(families):
+            raise ModelFailed(
+                "refused",
+                f"model {profile.model} does not know the setting {key}; it knows "
+                f"{', '.join(known)} and what begins with {' or '.join(families)}",
+            )
+    return {key: value for key, value in profile.settings.items() if key not in _OURS}
 
 
 def priced(usage: Usage, price: Price | None) -> Usage:
