@@ -1,0 +1,1 @@
+"""The real service, as its users meet it."""
