@@ -109,7 +109,7 @@ def after_setback(policy: Policy, tries: Tries, reason: RequeueReason) -> Retry 
     """
     if reason == "agent_stopped":
         return Retry(0)
-    if tries.picked + tries.flights_lost >= policy.max_delivery_attempts:
+    if tries.picked >= policy.max_delivery_attempts:
         return GiveUp("max_delivery_attempts")
     match reason:
         case "empty_reply":
@@ -123,8 +123,6 @@ def after_setback(policy: Policy, tries: Tries, reason: RequeueReason) -> Retry 
         case "failed":
             steps = policy.retry_backoff_s
             return Retry(steps[min(tries.failures, len(steps) - 1)])
-        case "flight_lost":
-            return Retry(0)
 
 
 def requeue(item: ItemRow, reason: RequeueReason, flight: tuple[str, int], decision: Decision,

@@ -81,7 +81,5 @@ def _counted(tries: Tries, reason: i.RequeueReason) -> Tries:
             return replace(tries, failures=tries.failures + 1)
         case "timed_out":
             return replace(tries, timeouts=tries.timeouts + 1)
-        case "flight_lost":
-            return replace(tries, flights_lost=tries.flights_lost + 1)
         case "agent_stopped":
             return tries

@@ -72,7 +72,9 @@ def reduce_turn(row: TurnRow | None, recorded: Recorded) -> TurnRow | None:
         case s.TurnSuspended():
             return replace(row, phase=_waiting(row, event, recorded))
         case s.TurnResumed():
-            return replace(row, phase=_running(row, recorded), flights=row.flights + 1)
+            orphaned = row.orphaned + (event.cause == "orphaned")
+            phase = _running(row, recorded)
+            return replace(row, phase=phase, flights=row.flights + 1, orphaned=orphaned)
         case s.TurnEnded():
             return replace(
                 row, phase=TurnOver(event.outcome, at), usage=event.usage,
@@ -88,7 +90,7 @@ def _started(event: s.TurnStarted, recorded: Recorded) -> TurnRow:
         id=event.turn_id, agent_id=event.agent_id, session_id=event.session_id,
         item_ids=event.item_ids, scenario=event.scenario, origin=event.origin,
         index=event.index, responses_before=event.responses_before,
-        phase=TurnRunning(deadline), flights=1, usage=Usage(),
+        phase=TurnRunning(deadline), flights=1, orphaned=0, usage=Usage(),
         first_version=recorded.version, last_version=None, started_at=recorded.at,
     )  # fmt: skip
 

@@ -230,6 +230,7 @@ turns = Table(
     Column("responses_before", Integer, nullable=False),
     Column("phase", JSONB, nullable=False),
     Column("flights", Integer, nullable=False),
+    Column("orphaned", Integer, nullable=False),
     Column("usage", JSONB, nullable=False),
     Column("first_version", BigInteger, nullable=False),
     Column("last_version", BigInteger),

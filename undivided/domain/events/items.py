@@ -11,7 +11,7 @@ from undivided.domain.outcomes import Outcome
 
 Delivery = Literal["queue", "steer"]
 SenderRole = Literal["user", "agent", "system"]
-RequeueReason = Literal["empty_reply", "failed", "timed_out", "flight_lost", "agent_stopped"]
+RequeueReason = Literal["empty_reply", "failed", "timed_out", "agent_stopped"]
 
 
 class Payload(Struct, frozen=True, omit_defaults=True):

@@ -60,7 +60,6 @@ class Tries(Struct, frozen=True):
     empty_replies: int = 0
     failures: int = 0
     timeouts: int = 0
-    flights_lost: int = 0
 
 
 class ItemRow(Struct, frozen=True, kw_only=True):

@@ -69,6 +69,8 @@ class TurnRow(Struct, frozen=True, kw_only=True):
     phase: TurnPhase
     flights: int
     """How many flights have worked on it; more than one after crashes, yields and waits."""
+    orphaned: int
+    """How many of these flights were lost without a word: a poisonous item shows here."""
     usage: Usage
     first_version: int
     last_version: int | None

@@ -234,6 +234,7 @@ CREATE TABLE turns (
   responses_before INTEGER NOT NULL,
   phase JSONB NOT NULL,
   flights INTEGER NOT NULL,
+  orphaned INTEGER NOT NULL,
   usage JSONB NOT NULL,
   first_version BIGINT NOT NULL,
   last_version BIGINT,

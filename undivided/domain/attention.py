@@ -1,0 +1,171 @@
+"""Attention: what an agent turns to, and whether it goes on with it.
+
+Each rule is one pure function with a name, and the name is in the decision that it made.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from undivided.domain.decisions import Decision
+from undivided.domain.events.items import ItemPicked
+from undivided.domain.ids import session_id_of
+from undivided.domain.mailbox import summary_of
+from undivided.domain.state.agent import AgentRow, Focused, Idle, Suspended
+from undivided.domain.state.item import ItemRow
+from undivided.domain.state.view import AgentView
+from undivided.domain.stimuli import REGISTRY, StimulusType, stimulus_type
+
+LOSERS_NAMED = 10
+
+
+class Begin(Struct, frozen=True):
+    """Start a turn about `item`; `over` are the items it was preferred to."""
+
+    item: ItemRow
+    over: tuple[ItemRow, ...]
+
+
+class Carry(Struct, frozen=True):
+    """Go on with a turn that lost its worker."""
+
+    turn_id: str
+    session_id: str
+    cause: Literal["orphaned", "yielded"]
+
+
+class Wake(Struct, frozen=True):
+    """End the wait of a suspended turn; `by` names the type of stimulus that woke it."""
+
+    turn_id: str
+    session_id: str
+    cause: Literal["waited", "woken", "stopped"]
+    by: str = ""
+
+
+class Rest(Struct, frozen=True):
+    """There is nothing to do now."""
+
+
+Due = Begin | Carry | Wake | Rest
+
+
+def what_is_due(view: AgentView, agent: AgentRow) -> Due:
+    """What a worker that holds the agent must do first."""
+    match agent.attention:
+        case Focused(turn_id=turn_id, session_id=session_id):
+            held = view.flight is not None and view.flight.held
+            return Carry(turn_id, session_id, "orphaned" if held else "yielded")
+        case Suspended() as suspended:
+            return _end_of_wait(suspended, view)
+        case Idle():
+            return choose(agent, view.queue)
+
+
+def choose(agent: AgentRow, queue: tuple[ItemRow, ...]) -> Begin | Rest:
+    """Rule `priority_fifo`: the lowest priority number first, then the oldest."""
+    if agent.lifecycle != "started" or not queue:
+        return Rest()
+    first, *others = sorted(queue, key=lambda item: (item.priority, item.seq))
+    return Begin(first, tuple(others))
+
+
+def _end_of_wait(suspended: Suspended, view: AgentView) -> Wake | Rest:
+    turn = suspended.turn_id, suspended.session_id
+    if suspended.stop_by is not None:
+        return Wake(*turn, "stopped")
+    if view.now >= suspended.until:
+        return Wake(*turn, "waited")
+    wakers = [item for item in view.queue if kind_of(item).wakes]
+    if wakers:
+        return Wake(*turn, "woken", wakers[0].source_type)
+    return Rest()
+
+
+def kind_of(item: ItemRow) -> StimulusType:
+    """The registry's entry of an item's type; one that a newer release brought is unknown here.
+
+    Raises:
+        Invalid: the type is unknown; the item is left where it is.
+    """
+    return stimulus_type(item.source_type)
+
+
+def known_only(queue: tuple[ItemRow, ...]) -> tuple[ItemRow, ...]:
+    """The items whose type this release knows; others wait for a worker that does."""
+    return tuple(item for item in queue if item.source_type in REGISTRY)
+
+
+def session_for(agent: AgentRow, item: ItemRow) -> str:
+    """The session a turn about `item` belongs to: as asked, else by its type's scenario."""
+    if item.session_id is not None:
+        return item.session_id
+    kind = kind_of(item)
+    channel = item.payload.extra.get("channelKey")
+    if kind.scenario == "chat":
+        return session_id_of(("ses", agent.id))
+    if isinstance(channel, str):
+        return session_id_of(("ses", "channel", channel, agent.id))
+    return session_id_of(("ses", kind.scenario, agent.id, item.id))
+
+
+class Taken(Struct, frozen=True):
+    """Fresh names for a pick."""
+
+    turn_id: str
+    decision_id: str
+    epoch: int
+
+
+def picked(agent: AgentRow, begin: Begin, session_id: str, taken: Taken) -> ItemPicked:
+    """The decision to turn to an item, with what it saw and what it passed over."""
+    item, kind = begin.item, kind_of(begin.item)
+    attempt = item.tries.picked + 1
+    return ItemPicked(
+        agent_id=agent.id,
+        item_id=item.id,
+        turn_id=taken.turn_id,
+        session_id=session_id,
+        epoch=taken.epoch,
+        attempt=attempt,
+        decision=Decision(
+            taken.decision_id,
+            "pick",
+            "priority_fifo",
+            f"{kind.label} is the best of {len(begin.over) + 1} waiting, by priority and age",
+            {
+                "priority": item.priority,
+                "seq": item.seq,
+                "attempt": attempt,
+                "waiting": agent.waiting,
+                "activity": kind.activity or "internal",
+                "summary": summary_of(item.payload)[:120],
+            },
+            agent.policy_version,
+            tuple(other.id for other in begin.over[:LOSERS_NAMED]),
+        ),
+    )
+
+
+class GoOn(Struct, frozen=True):
+    """The turn keeps the focus."""
+
+
+class Halt(Struct, frozen=True):
+    """The turn ends here because `by` asked for it."""
+
+    by: str
+
+
+class Leave(Struct, frozen=True):
+    """The worker is leaving; the turn goes on elsewhere."""
+
+
+def at_yield_point(agent: AgentRow, turn_id: str, draining: bool) -> GoOn | Halt | Leave:
+    """Between two steps: does the turn go on here? Interrupts join as further rules."""
+    focus = agent.attention
+    if isinstance(focus, Focused) and focus.turn_id == turn_id and focus.stop_by is not None:
+        return Halt(focus.stop_by)
+    return Leave() if draining else GoOn()

@@ -1,0 +1,158 @@
+"""A turn as a durable coroutine: its state is folded from its steps, and says what is next.
+
+A recorded model response is never asked for again and a recorded tool result never computed
+again: whoever drives the turn, in whatever process, folds the steps there are and goes on
+from the last one.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from undivided.domain.dialogue import (
+    AssistantSaid,
+    Said,
+    ToolAnswered,
+    ToolCall,
+    Usage,
+    UserSaid,
+)
+from undivided.domain.events import sessions as s
+from undivided.domain.events.catalogue import Event
+from undivided.domain.tooling import Effect
+
+INTERRUPTED = (
+    "interrupted: the process died while this call was running; whether it took effect is "
+    "unknown. It was not run again."
+)
+
+
+class OpenCall(Struct, frozen=True):
+    """A tool call without a result yet; `started` once it may have taken effect."""
+
+    call: ToolCall
+    started: bool = False
+    effect: Effect = "once"
+    waiting: bool = False
+
+
+class TurnState(Struct, frozen=True):
+    """One turn, as its recorded steps leave it."""
+
+    begun: s.TurnStarted
+    said: tuple[Said, ...]
+    open: tuple[OpenCall, ...] = ()
+    responses: int = 0
+    tool_calls: int = 0
+    usage: Usage = Usage()
+
+
+def evolve(state: TurnState | None, event: Event) -> TurnState | None:
+    """The turn after `event`; events of other turns change nothing."""
+    if isinstance(event, s.TurnStarted):
+        return TurnState(event, (UserSaid(event.input),))
+    if state is None:
+        return None
+    match event:
+        case s.ModelResponded():
+            return replace(
+                state,
+                said=(*state.said, AssistantSaid(event.text, event.calls)),
+                open=tuple(OpenCall(call) for call in event.calls),
+                responses=state.responses + 1,
+                usage=state.usage.plus(event.usage),
+            )
+        case s.ToolCallStarted():
+            return replace(state, open=_marked(state.open, event))
+        case s.ToolCallFinished():
+            return replace(
+                state,
+                said=(*state.said, ToolAnswered(event.call_id, event.tool, event.content)),
+                open=tuple(o for o in state.open if o.call.id != event.call_id),
+                tool_calls=state.tool_calls + 1,
+            )
+        case s.TurnSuspended():
+            return replace(
+                state,
+                open=tuple(
+                    replace(o, waiting=True) if o.call.id == event.call_id else o
+                    for o in state.open
+                ),
+            )
+        case _:
+            return state
+
+
+def _marked(calls: tuple[OpenCall, ...], event: s.ToolCallStarted) -> tuple[OpenCall, ...]:
+    return tuple(
+        replace(o, started=True, effect=event.effect) if o.call.id == event.call_id else o
+        for o in calls
+    )
+
+
+class AskModel(Struct, frozen=True):
+    """Request the next response; `step` counts them from 0."""
+
+    step: int
+
+
+class RunTool(Struct, frozen=True):
+    """Run a call; `again` if it was started before and its effect allows a second run."""
+
+    call: ToolCall
+    again: bool
+
+
+class AnswerUnknown(Struct, frozen=True):
+    """Answer a `once` call that a crash interrupted; it must not run again."""
+
+    call: ToolCall
+
+
+class EndWait(Struct, frozen=True):
+    """The call waits; what ends the wait must answer it before the turn goes on."""
+
+    call: ToolCall
+
+
+class Finish(Struct, frozen=True):
+    """The model has said its last word."""
+
+    text: str
+
+
+class Exhausted(Struct, frozen=True):
+    """The turn has used all the model requests that its policy allows."""
+
+    requests: int
+
+
+NextStep = AskModel | RunTool | AnswerUnknown | EndWait | Finish | Exhausted
+
+
+def next_step(state: TurnState, max_requests: int) -> NextStep:
+    """What the turn needs now; `max_requests` 0 means no limit."""
+    if state.open:
+        return _next_call(state.open[0])
+    last = state.said[-1]
+    if isinstance(last, AssistantSaid) and not last.calls:
+        return Finish(last.content)
+    if max_requests and state.responses >= max_requests:
+        return Exhausted(state.responses)
+    return AskModel(state.responses)
+
+
+def _next_call(first: OpenCall) -> RunTool | AnswerUnknown | EndWait:
+    if first.waiting:
+        return EndWait(first.call)
+    if not first.started:
+        return RunTool(first.call, again=False)
+    if first.effect == "once":
+        return AnswerUnknown(first.call)
+    return RunTool(first.call, again=True)
+
+
+def idempotency_key(turn_id: str, call_id: str) -> str:
+    """The key a tool gets for one call: the same in every run of it."""
+    return f"{turn_id}:{call_id}"
