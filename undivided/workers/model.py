@@ -160,7 +160,7 @@ def _for_library(profile: ModelProfile) -> dict[str, Any]:
             raise ModelFailed(
                 "refused",
                 f"model {profile.model} does not know the setting {key}; it knows "
-                f"{', '.join(known)} and what begins with {' or '.join(families)}",
+                f"{', '.join(known)} and what begins with {' or '.join(dict.fromkeys(families))}",
             )
     return {key: value for key, value in profile.settings.items() if key not in _OURS}
 
