@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,6 +32,15 @@ def write(file, content):
 witness._write = write
 witness.append_once(Path(sys.argv[1]), "mine", "key")
 """
+
+
+LOCKS = Path("/proc/locks")
+
+
+def waited_for(path: Path) -> bool:
+    """Whether somebody waits for the lock on `path`."""
+    inode = f":{path.stat().st_ino} "
+    return any("->" in line and inode in line for line in LOCKS.read_text().splitlines())
 
 
 @pytest.fixture
@@ -60,6 +71,21 @@ class TestAppending:
             list(pool.map(run, range(100)))
         lines = path.read_text().split()
         assert (lines.count("keyed"), lines.count("free")) == (10, 100)
+
+    @pytest.mark.skipif(not LOCKS.exists(), reason="only Linux tells who waits for a lock")
+    def test_a_writer_waits_for_the_one_at_work(self, path: Path) -> None:
+        path.touch()
+        with ThreadPoolExecutor(1) as pool, path.open() as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            writing = pool.submit(witness.append_once, path, "a", "one")
+            deadline = time.monotonic() + 20
+            while not writing.done() and not waited_for(path) and time.monotonic() < deadline:
+                time.sleep(0.001)
+            assert waited_for(path)
+            assert path.read_text() == ""
+            fcntl.flock(held, fcntl.LOCK_UN)
+            assert writing.result(20)
+        assert path.read_text() == "a\n"
 
 
 class TestCrashes:
