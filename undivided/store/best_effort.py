@@ -36,6 +36,18 @@ ROOM = 20_000
 log = logging.getLogger(__name__)
 
 
+def bare_connection(redis_url: str) -> AbstractConnection:
+    """One connection to Redis, not yet connected, that neither retries nor watches the clock."""
+    pool = ConnectionPool.from_url(
+        redis_url,
+        protocol=2,
+        socket_timeout=None,
+        socket_connect_timeout=None,
+        retry=Retry(NoBackoff(), 0),
+    )
+    return cast("AbstractConnection", pool.make_connection())  # type: ignore[no-untyped-call]
+
+
 class BestEffort(Generic[T]):
     """Sends what it is offered in batches, or drops it when Redis does not take it.
 
@@ -47,7 +59,7 @@ class BestEffort(Generic[T]):
         self.healthy = True
         self.dropped = 0
         self._commands = commands
-        self._connection = _bare_connection(redis_url)
+        self._connection = bare_connection(redis_url)
         self._waiting: dict[T, None] = {}
         self._offered = asyncio.Event()
         self._open = False
@@ -143,10 +155,3 @@ class BestEffort(Generic[T]):
     def _drop_waiting(self) -> None:
         self.dropped += len(self._waiting)
         self._waiting.clear()
-
-
-def _bare_connection(redis_url: str) -> AbstractConnection:
-    pool = ConnectionPool.from_url(
-        redis_url, socket_timeout=None, socket_connect_timeout=None, retry=Retry(NoBackoff(), 0)
-    )
-    return cast("AbstractConnection", pool.make_connection())  # type: ignore[no-untyped-call]
