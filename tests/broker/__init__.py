@@ -1,0 +1,1 @@
+"""The doorbell, its broker and the hints, against a real Valkey."""
