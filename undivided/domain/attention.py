@@ -8,13 +8,15 @@ from __future__ import annotations
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from undivided.domain.decisions import Decision
-from undivided.domain.events.items import ItemPicked
+from undivided.domain.events.catalogue import Event
+from undivided.domain.events.items import ItemPicked, ItemRequeued
 from undivided.domain.ids import session_id_of
 from undivided.domain.mailbox import summary_of
 from undivided.domain.state.agent import AgentRow, Focused, Idle, Suspended
-from undivided.domain.state.item import ItemRow
+from undivided.domain.state.item import ItemRow, Queued
 from undivided.domain.state.view import AgentView
 from undivided.domain.stimuli import REGISTRY, StimulusType, stimulus_type
 
@@ -61,7 +63,7 @@ def what_is_due(view: AgentView, agent: AgentRow) -> Due:
         case Suspended() as suspended:
             return _end_of_wait(suspended, view)
         case Idle():
-            return choose(agent, view.queue)
+            return choose(agent, known_only(view.queue))
 
 
 def choose(agent: AgentRow, queue: tuple[ItemRow, ...]) -> Begin | Rest:
@@ -78,10 +80,32 @@ def _end_of_wait(suspended: Suspended, view: AgentView) -> Wake | Rest:
         return Wake(*turn, "stopped")
     if view.now >= suspended.until:
         return Wake(*turn, "waited")
-    wakers = [item for item in view.queue if kind_of(item).wakes]
+    wakers = [item for item in known_only(view.queue) if kind_of(item).wakes]
     if wakers:
         return Wake(*turn, "woken", wakers[0].source_type)
     return Rest()
+
+
+def resolution_of(wake: Wake) -> Literal["waited", "woken", "skipped"]:
+    """How the call that waited is resolved."""
+    match wake.cause:
+        case "waited":
+            return "waited"
+        case "woken":
+            return "woken"
+        case "stopped":
+            return "skipped"
+
+
+def told_after_wait(wake: Wake) -> str:
+    """What the model reads as the result; what woke it is named, its content is not."""
+    match wake.cause:
+        case "waited":
+            return "the wait is over"
+        case "woken":
+            return f"woken early by a new {wake.by}, which waits in the mailbox"
+        case "stopped":
+            return "not waited for: the turn was asked to stop"
 
 
 def kind_of(item: ItemRow) -> StimulusType:
@@ -109,6 +133,21 @@ def session_for(agent: AgentRow, item: ItemRow) -> str:
     if isinstance(channel, str):
         return session_id_of(("ses", "channel", channel, agent.id))
     return session_id_of(("ses", kind.scenario, agent.id, item.id))
+
+
+def own_session(agent: AgentRow, item: ItemRow) -> str:
+    """The session of a turn whose named session belongs to another agent."""
+    return session_id_of(("ses", agent.id, item.session_id or item.id))
+
+
+def input_of(item: ItemRow) -> str:
+    """What a turn about `item` is told, as the newest user-role content of its session."""
+    return item.payload.content
+
+
+def as_requeued(item: ItemRow, event: Event) -> ItemRow:
+    """`item` as it waits after `event` put it back, for choosing in the same transaction."""
+    return replace(item, phase=Queued()) if isinstance(event, ItemRequeued) else item
 
 
 class Taken(Struct, frozen=True):

@@ -179,7 +179,7 @@ BEGIN
       WHERE t.status = 'suspended' AND t.wake_at <= v_now LIMIT p_limit),
   eager AS (
     SELECT a.id FROM agents a
-      WHERE a.waiting > 0 AND a.attention_state = 'idle' AND a.lifecycle = 'started'
+      WHERE a.waiting > 0 AND a.attention_state <> 'focused' AND a.lifecycle = 'started'
         AND EXISTS (SELECT 1 FROM items i WHERE i.tenant = a.tenant AND i.agent_id = a.id
                       AND i.status = 'queued'
                       AND (i.not_before IS NULL OR i.not_before <= v_now))

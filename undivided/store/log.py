@@ -175,19 +175,34 @@ class AgentTx:
     def __init__(
         self, log: Log, connection: Connection, view: AgentView, agent: AgentRow
     ) -> None:
-        self._log, self._connection = log, connection
+        self._log, self.connection = log, connection
         self.view, self.agent = view, agent
 
     async def row(self, table: str, row_id: str) -> Any | None:
         """One projected row as this transaction sees it."""
-        found = await _load(self._connection, self._log.database.tenant, table, {row_id})
+        found = await _load(self.connection, self._log.database.tenant, table, {row_id})
         return found[(table, row_id)]
 
     async def version(self, stream: str) -> int:
         """The version that another stream is at; 0 if it does not exist."""
-        cursor = await self._connection.execute(
+        cursor = await self.connection.execute(
             "SELECT version FROM streams WHERE tenant = %s AND stream = %s",
             (self._log.database.tenant, stream),
+        )
+        row = await cursor.fetchone()
+        return row[0] if row else 0
+
+    async def locked_version(self, stream: str) -> int:
+        """The version of a stream that others write too, locked until this transaction ends."""
+        tenant = self._log.database.tenant
+        await self.connection.execute(
+            "INSERT INTO streams (tenant, stream, version) VALUES (%s, %s, 0)"
+            " ON CONFLICT DO NOTHING",
+            (tenant, stream),
+        )
+        cursor = await self.connection.execute(
+            "SELECT version FROM streams WHERE tenant = %s AND stream = %s FOR UPDATE",
+            (tenant, stream),
         )
         row = await cursor.fetchone()
         return row[0] if row else 0
@@ -207,11 +222,11 @@ class AgentTx:
         recorded = _number(additions, meta, self._log.database.clock.now())
         rows: Rows = {**self._in_hand(), **(known or {})}
         for table, ids in _missing(rows, recorded).items():
-            rows |= await _load(self._connection, self._log.database.tenant, table, ids)
+            rows |= await _load(self.connection, self._log.database.tenant, table, ids)
         changed = _fold_from(rows, recorded, frozenset(rows))
         write = _encode(additions, recorded, changed, fence)
-        await self._log._keep_blobs(self._connection, write)
-        return await self._log._send(self._connection, _APPEND + "; COMMIT", write, fence)
+        await self._log._keep_blobs(self.connection, write)
+        return await self._log._send(self.connection, _APPEND + "; COMMIT", write, fence)
 
     def addition(self, *events: Event) -> Addition:
         """`events` for this agent's own stream."""

@@ -150,7 +150,7 @@ agents = Table(
     Index("agents_focused", "tenant", "id",
           postgresql_where=text("attention_state = 'focused'")),
     Index("agents_eager", "tenant", "id", postgresql_where=text(
-        "waiting > 0 AND attention_state = 'idle' AND lifecycle = 'started'")),
+        "waiting > 0 AND attention_state <> 'focused' AND lifecycle = 'started'")),
 )  # fmt: skip
 
 flights = Table(

@@ -50,7 +50,7 @@ CREATE TABLE agents (
   CONSTRAINT agents_lifecycle_known CHECK (lifecycle IN ('started','paused','stopped','deleted'))
 );
 
-CREATE INDEX agents_eager ON agents (tenant, id) WHERE waiting > 0 AND attention_state = 'idle' AND lifecycle = 'started';
+CREATE INDEX agents_eager ON agents (tenant, id) WHERE waiting > 0 AND attention_state <> 'focused' AND lifecycle = 'started';
 
 CREATE INDEX agents_focused ON agents (tenant, id) WHERE attention_state = 'focused';
 

@@ -1,0 +1,1 @@
+"""Commands from outside: lock, decide, append, then tell those who may be waiting."""

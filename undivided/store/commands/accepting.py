@@ -1,0 +1,75 @@
+"""Accepting stimuli: the one way from outside into a mailbox. Needs Postgres only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+
+from undivided.domain.attention import session_for
+from undivided.domain.coordinates import Coordinate
+from undivided.domain.errors import Rejected
+from undivided.domain.mailbox import Accept, accept
+from undivided.domain.recorded import Meta
+from undivided.domain.state.agent import AgentRow
+from undivided.domain.state.item import ItemRow
+from undivided.domain.state.session import SessionRow
+from undivided.store.commands.outlet import Outlet
+from undivided.store.log import AgentTx
+
+
+class Accepted(Struct, frozen=True):
+    """The items that are in the mailbox now, in order, and where the log stood then."""
+
+    items: tuple[ItemRow, ...]
+    sessions: tuple[str, ...]
+    """The session that each item's turn will belong to."""
+    coordinate: Coordinate
+
+
+async def accept_stimuli(
+    outlet: Outlet,
+    agent_id: str,
+    commands: Sequence[Accept],
+    meta: Meta,
+    check: Callable[[], None] = lambda: None,
+) -> Accepted:
+    """Accept all of `commands` in one transaction, or none; `check` is called under the lock.
+
+    Raises:
+        NotFound, Invalid, TooLarge, Full: see `undivided.domain.mailbox.accept`.
+        Rejected: a session that takes no stimuli, or another agent's.
+    """
+    async with outlet.log.locked(agent_id) as tx:
+        check()
+        events = accept(tx.agent, tuple(commands))
+        for session_id in {c.session_id for c in commands if c.session_id is not None}:
+            _check_session(await _session(tx, session_id), tx.agent)
+        appended = await tx.append([tx.addition(*events)], meta)
+        before = tx.agent
+    outlet.wake(before)
+    items = tuple(appended.rows[("items", event.item_id)] for event in events)
+    return Accepted(
+        items, tuple(session_for(before, item) for item in items), appended.coordinate
+    )
+
+
+async def _session(tx: AgentTx, session_id: str) -> SessionRow | None:
+    row: SessionRow | None = await tx.row("sessions", session_id)
+    return row
+
+
+def _check_session(session: SessionRow | None, agent: AgentRow) -> None:
+    """A session that does not exist yet is opened by its first turn."""
+    if session is None:
+        return
+    if session.agent_id != agent.id:
+        raise Rejected(
+            "session_of_another_agent",
+            f"session {session.id} belongs to agent {session.agent_id}, not to {agent.id}",
+        )
+    if session.status != "active":
+        raise Rejected(
+            f"session_{session.status}",
+            f"session {session.id} is {session.status} and takes no more stimuli; use another",
+        )

@@ -1,0 +1,101 @@
+"""A session's life, commanded from outside."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from undivided.domain.agents import request_stop
+from undivided.domain.coordinates import Coordinate
+from undivided.domain.errors import NotFound, Rejected
+from undivided.domain.events.catalogue import Event
+from undivided.domain.events.sessions import SessionArchived, SessionDeleted
+from undivided.domain.recorded import Meta, session_stream
+from undivided.domain.state.agent import Idle
+from undivided.domain.state.session import SessionRow
+from undivided.store.codec import row_decoder
+from undivided.store.commands.outlet import Outlet
+from undivided.store.log import Addition, AgentTx
+
+_session_of = row_decoder(SessionRow)
+Ending = Literal["archived", "deleted"]
+
+
+class SessionCommanded(Struct, frozen=True):
+    """The session after a command; `coordinate` None if nothing had to change."""
+
+    session: SessionRow
+    coordinate: Coordinate | None
+
+
+async def stop_turn(outlet: Outlet, session_id: str, meta: Meta) -> SessionCommanded:
+    """Ask the turn at work in a session to end at its next safe point; none is no error."""
+    session = await _find(outlet, session_id)
+    async with outlet.log.locked(session.agent_id) as tx:
+        focus = tx.agent.attention
+        here = not isinstance(focus, Idle) and focus.session_id == session_id
+        events = request_stop(tx.agent, meta.actor) if here else ()
+        if not events:
+            return SessionCommanded(session, None)
+        appended = await tx.append([tx.addition(*events)], meta)
+        before = tx.agent
+    outlet.interrupt(before)
+    outlet.wake(before)
+    return SessionCommanded(session, appended.coordinate)
+
+
+async def end(outlet: Outlet, session_id: str, how: Ending, meta: Meta) -> SessionCommanded:
+    """Archive or delete a session: it takes no more stimuli.
+
+    Raises:
+        NotFound: there is no such session, or it was deleted.
+        Rejected: a turn is at work in it.
+    """
+    found = await _find(outlet, session_id)
+    async with outlet.log.locked(found.agent_id) as tx:
+        session = await _current(tx, session_id)
+        events = _ending(session, how)
+        if not events:
+            return SessionCommanded(session, None)
+        stream = session_stream(session_id)
+        addition = Addition(stream, await tx.version(stream), events)
+        appended = await tx.append([addition], meta, known={("sessions", session_id): session})
+    outlet.announce(session.agent_id)
+    return SessionCommanded(appended.rows[("sessions", session_id)], appended.coordinate)
+
+
+def _ending(session: SessionRow, how: Ending) -> tuple[Event, ...]:
+    """Only an idle session can end: a turn at work is the only other writer of its stream."""
+    if session.active_turn is not None:
+        raise Rejected(
+            "session_busy",
+            f"turn {session.active_turn} is at work in session {session.id}; stop it first",
+        )
+    if session.status == how:
+        return ()
+    if how == "archived":
+        return (SessionArchived(session_id=session.id),)
+    return (SessionDeleted(session_id=session.id),)
+
+
+async def _current(tx: AgentTx, session_id: str) -> SessionRow:
+    session: SessionRow | None = await tx.row("sessions", session_id)
+    return _there(session, session_id)
+
+
+async def _find(outlet: Outlet, session_id: str) -> SessionRow:
+    database = outlet.log.database
+    async with database.connection() as connection:
+        cursor = await connection.execute(
+            "SELECT to_jsonb(s)::text FROM sessions s WHERE s.tenant = %s AND s.id = %s",
+            (database.tenant, session_id),
+        )
+        row = await cursor.fetchone()
+    return _there(_session_of(row[0]) if row else None, session_id)
+
+
+def _there(session: SessionRow | None, session_id: str) -> SessionRow:
+    if session is None or session.status == "deleted":
+        raise NotFound(f"there is no session {session_id}")
+    return session

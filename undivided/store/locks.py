@@ -1,0 +1,157 @@
+"""The lock connection: one per worker process, on which it holds the agents it works on.
+
+A session advisory lock lives exactly as long as its connection: when the process dies the
+kernel closes the socket, Postgres ends the backend, and every lock is free and visibly so in
+`pg_locks` at once. The connection is in autocommit and never inside a transaction, so that it
+pins no snapshot, and goes straight to Postgres: a pooler in transaction mode would hand it
+from backend to backend and strand the locks.
+
+Session locks are re-entrant within a connection, so that a second `try` of the same process
+would succeed too: `held` is what makes them exclusive within the process.
+
+The lock is for politeness and for noticing death; the epoch is the truth. Losing the
+connection means losing every flight: `lost` is set, and the process starts over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import psycopg
+
+from undivided.domain.errors import Unavailable, Undivided
+from undivided.store.database import TENANT, Connection
+
+_KEY = "hashtextextended(%s || '/' || %s, 0)"
+_KEEPALIVE = {
+    "keepalives": 1,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
+
+
+class PoolerInTransactionMode(Undivided):
+    """Session locks do not hold behind this address."""
+
+    code = "pooler"
+
+
+class LockConnection:
+    """The agents one process holds, and the connection that holds them.
+
+    `worker_id` is fresh for every connection, so that no owner is ever mistaken for another.
+    """
+
+    def __init__(self, connection: Connection, worker_id: str, pid: int) -> None:
+        self._connection = connection
+        self._busy = asyncio.Lock()
+        self.worker_id, self.pid = worker_id, pid
+        self.held: set[str] = set()
+        self.lost = asyncio.Event()
+
+    @classmethod
+    async def open(cls, url: str, worker_id: str, lease_s: float) -> LockConnection:
+        """Connect past any pooler and register the worker's lease.
+
+        Raises:
+            Unavailable: Postgres cannot be reached.
+        """
+        try:
+            connection = await psycopg.AsyncConnection.connect(
+                url, autocommit=True, application_name=f"undivided-lock {worker_id}",
+                connect_timeout=5, **_KEEPALIVE,
+            )  # fmt: skip
+            cursor = await connection.execute(
+                "INSERT INTO workers (id, lock_pid, lease_until) VALUES"
+                " (%s, pg_backend_pid(), clock_timestamp() + make_interval(secs => %s))"
+                " RETURNING lock_pid",
+                (worker_id, lease_s),
+            )
+            (pid,) = await cursor.fetchone() or (0,)
+        except psycopg.OperationalError as error:
+            raise Unavailable("the lock connection cannot reach the database") from error
+        return cls(connection, worker_id, pid)
+
+    async def try_acquire(self, agent_id: str) -> bool:
+        """Take an agent if nobody holds it, in this process or elsewhere."""
+        if agent_id in self.held or self.lost.is_set():
+            return False
+        self.held.add(agent_id)
+        taken = False
+        try:
+            taken = await self._ask(f"SELECT pg_try_advisory_lock({_KEY})", agent_id)
+        finally:
+            if not taken:
+                self.held.discard(agent_id)
+        return taken
+
+    async def release(self, agent_id: str) -> None:
+        """Let go of an agent; Postgres confirms that it was held."""
+        try:
+            if not self.lost.is_set():
+                await self._ask(f"SELECT pg_advisory_unlock({_KEY})", agent_id)
+        finally:
+            self.held.discard(agent_id)
+
+    async def close(self) -> None:
+        """Let go of everything and end the lease."""
+        try:
+            async with self._busy:
+                await self._connection.execute(
+                    "DELETE FROM workers WHERE id = %s", (self.worker_id,)
+                )
+        except psycopg.Error:
+            pass  # the backend is gone, and the lease ends by itself
+        self.lose()
+        await self._connection.close()
+
+    def lose(self) -> None:
+        """Give up every flight: the connection or the lease is gone."""
+        self.lost.set()
+
+    async def _ask(self, statement: str, agent_id: str) -> bool:
+        try:
+            async with self._busy:
+                cursor = await self._connection.execute(statement, (TENANT, agent_id))
+                row = await cursor.fetchone()
+        except psycopg.Error as error:
+            self.lose()
+            raise Unavailable("the lock connection is gone, and every flight with it") from error
+        return bool(row and row[0])
+
+
+async def refuse_transaction_pooler(url: str) -> None:
+    """Make sure that a connection to `url` keeps its backend.
+
+    Two clients are connected at once; if Postgres sees both on one backend, a pooler lends it
+    out per transaction.
+
+    Raises:
+        PoolerInTransactionMode: with one sentence on what to do.
+        Unavailable: Postgres cannot be reached.
+    """
+    try:
+        first = await psycopg.AsyncConnection.connect(url, autocommit=True, connect_timeout=5)
+        async with first:
+            before = await _backend(first)
+            second = await psycopg.AsyncConnection.connect(url, autocommit=True, connect_timeout=5)
+            async with second:
+                await second.execute("BEGIN")
+                between = await _backend(second)
+                after = await _backend(first)
+                await second.execute("ROLLBACK")
+    except psycopg.OperationalError as error:
+        raise Unavailable("the database cannot be reached") from error
+    if between in (before, after) or before != after:
+        raise PoolerInTransactionMode(
+            "the database address goes through a pooler in transaction mode, where session locks "
+            "do not hold; set DATABASE_DIRECT_URL to the database itself"
+        )
+
+
+async def _backend(connection: Connection) -> int:
+    cursor = await connection.execute("SELECT pg_backend_pid()", prepare=False)
+    row = await cursor.fetchone()
+    return int(row[0]) if row else 0
