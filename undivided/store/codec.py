@@ -1,10 +1,11 @@
-"""How events and rows become JSON in Postgres and come back unharmed.
+r"""How events and rows become JSON in Postgres and come back unharmed.
 
 Postgres refuses NUL and lone surrogates in jsonb, Python allows both. Each such character,
 and the escape itself, is written as the escape character U+001A and four hex digits; text
 without them is stored as it is. An event is at most 256 KiB; its long strings go to `blobs`
-by their SHA-256 and leave `{"\\u001ablob": sha256}` behind. U+001A is never stored unescaped,
-so no content can look like an escape or a reference.
+by their SHA-256 and leave `{"\u001ablob": sha256}` behind, and where it is not long strings
+that make it long, whole fields go there as JSON and leave `{"\u001atree": sha256}`. U+001A is
+never stored unescaped, so no content can look like an escape or a reference.
 
 Decoding trusts what was stored: msgspec straight into the frozen structs, tolerant of fields
 that a newer release added; the tree is walked only where an escape is really there.
@@ -27,10 +28,13 @@ T = TypeVar("T")
 
 ESCAPE = "\x1a"
 BLOB_KEY = ESCAPE + "blob"
+TREE_KEY = ESCAPE + "tree"
 EVENT_LIMIT = 256 * 1024
 """Bytes of one event's data, at most."""
 _BLOB_FROM = 16 * 1024
-"""Characters from which on a string may go to a blob."""
+"""Characters from which on a string goes to a blob where an event is too long."""
+_BLOB_LEAST = 256
+"""The same where that was not enough; a reference to anything shorter would not be shorter."""
 
 _AWKWARD = re.compile("[\x00\x1a\ud800-\udfff]")
 _ESCAPED = re.compile("\x1a([0-9a-f]{4})")
@@ -38,8 +42,7 @@ _MARKS = (b"\\u0000", b"\\u001a")
 _encode = msgspec.json.Encoder().encode
 _NAMES = {kind.__name__: named for kind, named in CATALOGUE.items()}
 _DECODERS: dict[str, tuple[int, Callable[[bytes | str], Event]]] = {
-    name: (schema, msgspec.json.Decoder(kind).decode)
-    for kind, (name, schema) in CATALOGUE.items()
+    name: (schema, msgspec.json.Decoder(kind).decode) for kind, (name, schema) in CATALOGUE.items()
 }
 _KINDS: dict[str, type[Event]] = {name: kind for kind, (name, _) in CATALOGUE.items()}
 
@@ -68,10 +71,10 @@ def encode_event(event: Event) -> tuple[bytes, dict[str, bytes]]:
     blobs: dict[str, bytes] = {}
     threshold = _BLOB_FROM
     tree = msgspec.json.decode(text)
-    while len(text) > EVENT_LIMIT and threshold >= 16:
+    while len(text) > EVENT_LIMIT and threshold >= _BLOB_LEAST:
         tree = _without_long(tree, threshold, blobs)
         text, threshold = _encode(tree), threshold // 4
-    return text, blobs
+    return (text, blobs) if len(text) <= EVENT_LIMIT else _fields_apart(encode(event))
 
 
 def decode_event(name: str, schema: int, text: str, blobs: Mapping[str, str]) -> Event | None:
@@ -115,7 +118,7 @@ def decode_tree(text: str, blobs: Mapping[str, str]) -> Any:
 
 def blob_references(text: str) -> set[str]:
     """The SHA-256 names of the blobs that stored JSON refers to."""
-    if "\\u001ablob" not in text:
+    if "\\u001ablob" not in text and "\\u001atree" not in text:
         return set()
     found: set[str] = set()
     _gather(msgspec.json.decode(text), found)
@@ -155,6 +158,8 @@ def _restored(tree: Any, blobs: Mapping[str, str]) -> Any:
     if isinstance(tree, dict):
         if BLOB_KEY in tree:
             return unescape_text(_blob(tree[BLOB_KEY], blobs))
+        if TREE_KEY in tree:
+            return _restored(msgspec.json.decode(_blob(tree[TREE_KEY], blobs)), {})
         return {unescape_text(key): _restored(value, blobs) for key, value in tree.items()}
     return tree
 
@@ -167,10 +172,7 @@ def _blob(name: str, blobs: Mapping[str, str]) -> str:
 
 def _without_long(tree: Any, threshold: int, blobs: dict[str, bytes]) -> Any:
     if isinstance(tree, str) and len(tree) >= threshold:
-        content = blob_bytes(tree)
-        name = hashlib.sha256(content).hexdigest()
-        blobs[name] = content
-        return {BLOB_KEY: name}
+        return {BLOB_KEY: _kept(blob_bytes(tree), blobs)}
     if isinstance(tree, dict):
         if BLOB_KEY in tree:
             return tree
@@ -180,10 +182,29 @@ def _without_long(tree: Any, threshold: int, blobs: dict[str, bytes]) -> Any:
     return tree
 
 
+def _fields_apart(text: bytes) -> tuple[bytes, dict[str, bytes]]:
+    """The event with its longest fields as blobs, as many as it takes."""
+    blobs: dict[str, bytes] = {}
+    tree = msgspec.json.decode(text)
+    parts = {field: _encode(value) for field, value in tree.items()}
+    for field in sorted(parts, key=lambda field: len(parts[field]), reverse=True):
+        if len(text) <= EVENT_LIMIT:
+            break
+        tree[field] = {TREE_KEY: _kept(parts[field], blobs)}
+        text = _encode(tree)
+    return text, blobs
+
+
+def _kept(content: bytes, blobs: dict[str, bytes]) -> str:
+    name = hashlib.sha256(content).hexdigest()
+    blobs[name] = content
+    return name
+
+
 def _gather(tree: Any, found: set[str]) -> None:
     if isinstance(tree, dict):
-        if BLOB_KEY in tree:
-            found.add(tree[BLOB_KEY])
+        if BLOB_KEY in tree or TREE_KEY in tree:
+            found.update(tree.values())
         else:
             for value in tree.values():
                 _gather(value, found)

@@ -1,0 +1,1 @@
+"""What tests of several parts share: builders of events and of histories."""
