@@ -17,7 +17,6 @@ from uuid import uuid4
 
 import psycopg
 from msgspec import Struct
-
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 

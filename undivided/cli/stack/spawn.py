@@ -65,17 +65,10 @@ def server_identity(data: Path | None = None) -> Identity | None:
 
 async def spawn(child: Spawned) -> Process:
     """Start a child in a session of its own, so that Ctrl-C reaches only us."""
-    who = child.identity
     descriptor = os.open(child.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:
         process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-I",
-            "-S",
-            _LAUNCHER,
-            "-" if child.outlives else str(os.getpid()),
-            f"{who.user}:{who.group}" if who else "-",
-            *child.command,
+            *launched(child),
             env=dict(child.env),
             cwd=child.folder or "/",
             stdin=asyncio.subprocess.DEVNULL if child.said is None else asyncio.subprocess.PIPE,
@@ -90,6 +83,17 @@ async def spawn(child: Spawned) -> Process:
         process.stdin.write(child.said or b"")
         process.stdin.close()
     return process
+
+
+def launched(child: Spawned) -> list[str]:
+    """The command that becomes the child: see launch.py."""
+    who = child.identity
+    return [
+        *(sys.executable, "-I", "-S", _LAUNCHER),
+        "-" if child.outlives else str(os.getpid()),
+        f"{who.user}:{who.group}" if who else "-",
+        *child.command,
+    ]
 
 
 async def end(process: Process, polite: signal.Signals, patience_s: float) -> None:

@@ -1,0 +1,1 @@
+"""Specifications of processes: started for real, killed for real."""
