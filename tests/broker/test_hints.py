@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from tests.broker.conftest import NAMESPACE
 from tests.broker.until import until
 from tests.broker.valkey import Valkey
-from undivided.store.hints import CANCEL, TAIL, Gap, Hints, deltas_of
+from undivided.store.hints import CANCEL, TAIL, Gap, Heard, Hints, Subscription, deltas_of
 
 SOON_S = 10.0
 
@@ -21,6 +22,11 @@ async def elsewhere(valkey: Valkey) -> AsyncIterator[Hints]:
     await other.start()
     yield other
     await other.close()
+
+
+async def take(subscription: Subscription, number: int) -> list[Heard | None]:
+    async with asyncio.timeout(SOON_S):
+        return [await subscription.next() for _ in range(number)]
 
 
 def subscriber_connections(valkey: Valkey) -> int:
@@ -47,7 +53,7 @@ class TestListening:
             for piece in pieces:
                 elsewhere.publish(deltas_of("t1"), piece)
                 elsewhere.publish(deltas_of("t2"), b"other")
-            assert [await deltas.next(SOON_S) for _ in pieces] == pieces
+            assert await take(deltas, len(pieces)) == pieces
             assert await deltas.next(0.0) is None
 
     async def test_hears_a_commit_that_was_said_many_times_in_a_row_once(
@@ -59,7 +65,7 @@ class TestListening:
             for _ in range(50):
                 elsewhere.publish(TAIL, b"agent:ada")
             elsewhere.publish(TAIL, b"agent:bob")
-            assert [await tail.next(SOON_S) for _ in "12"] == [b"agent:ada", b"agent:bob"]
+            assert await take(tail, 2) == [b"agent:ada", b"agent:bob"]
 
     async def test_hears_only_what_it_asked_for(self, hints: Hints, elsewhere: Hints) -> None:
         """A listener that waits for one turn is not woken for the others."""
@@ -91,10 +97,8 @@ class TestListening:
         async with hints.subscribe(topic, room=3) as slow, hints.subscribe(topic) as quick:
             for piece in (b"1", b"2", b"3", b"4", b"5"):
                 elsewhere.publish(topic, piece)
-            while await quick.next(SOON_S) != b"5":
-                pass
-            heard = [await slow.next(SOON_S) for _ in range(4)]
-            assert heard == [Gap(), b"3", b"4", b"5"]
+            await take(quick, 5)
+            assert await take(slow, 4) == [Gap(), b"3", b"4", b"5"]
 
 
 class TestWhileRedisIsDown:
