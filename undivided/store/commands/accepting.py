@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from msgspec import Struct
 
@@ -15,7 +15,11 @@ from undivided.domain.state.agent import AgentRow
 from undivided.domain.state.item import ItemRow
 from undivided.domain.state.session import SessionRow
 from undivided.store.commands.outlet import Outlet
+from undivided.store.idempotency import Effect
 from undivided.store.log import AgentTx
+
+Earlier = Callable[[], Awaitable[Effect | None]]
+"""Asked under the agent's lock: what this very request wrote before, if it did."""
 
 
 class Accepted(Struct, frozen=True):
@@ -32,16 +36,18 @@ async def accept_stimuli(
     agent_id: str,
     commands: Sequence[Accept],
     meta: Meta,
-    check: Callable[[], None] = lambda: None,
+    earlier: Earlier | None = None,
 ) -> Accepted:
-    """Accept all of `commands` in one transaction, or none; `check` is called under the lock.
+    """Accept all of `commands` in one transaction, or none.
 
     Raises:
         NotFound, Invalid, TooLarge, Full: see `undivided.domain.mailbox.accept`.
         Rejected: a session that takes no stimuli, or another agent's.
     """
     async with outlet.log.locked(agent_id) as tx:
-        check()
+        effect = await earlier() if earlier is not None else None
+        if effect is not None:
+            return await _accepted_before(tx, effect)
         events = accept(tx.agent, tuple(commands))
         for session_id in {c.session_id for c in commands if c.session_id is not None}:
             _check_session(await _session(tx, session_id), tx.agent)
@@ -49,9 +55,14 @@ async def accept_stimuli(
         before = tx.agent
     outlet.wake(before)
     items = tuple(appended.rows[("items", event.item_id)] for event in events)
-    return Accepted(
-        items, tuple(session_for(before, item) for item in items), appended.coordinate
-    )
+    return Accepted(items, tuple(session_for(before, item) for item in items), appended.coordinate)
+
+
+async def _accepted_before(tx: AgentTx, effect: Effect) -> Accepted:
+    rows = [await tx.row("items", item_id) for item_id in effect.items]
+    items = tuple(row for row in rows if row is not None)
+    sessions = tuple(session_for(tx.agent, item) for item in items)
+    return Accepted(items, sessions, effect.coordinate)
 
 
 async def _session(tx: AgentTx, session_id: str) -> SessionRow | None:

@@ -1,0 +1,1 @@
+"""The HTTP surface against a real database."""

@@ -1,0 +1,41 @@
+"""Short ways to call the API in tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+
+
+class Api:
+    """Calls that say which status they expect and answer the body."""
+
+    def __init__(self, client: httpx.AsyncClient) -> None:
+        self.client = client
+
+    async def get(self, path: str, status: int = 200, **query: Any) -> Any:
+        """GET `path`."""
+        answer = await self.client.get(f"/api{path}", params=query)
+        assert answer.status_code == status, answer.text
+        return answer.json()
+
+    async def post(
+        self, path: str, body: Any = None, status: int = 202, key: str | None = None
+    ) -> Any:
+        """POST `body` as JSON; bytes are sent as they are."""
+        headers = {"idempotency-key": key} if key else {}
+        content = {"content": body} if isinstance(body, bytes) else {"json": body}
+        if body is None:
+            content = {}
+        answer = await self.client.post(f"/api{path}", headers=headers, **content)  # type: ignore[arg-type]
+        assert answer.status_code == status, answer.text
+        return answer.json()
+
+    async def agent(self, agent_id: str = "ada", **more: Any) -> Any:
+        """A new agent."""
+        return await self.post("/agents", {"id": agent_id, "name": agent_id, **more}, 201)
+
+    async def chat(self, agent_id: str, content: str, **more: Any) -> Any:
+        """A chat message in an agent's mailbox."""
+        body = {"sourceType": "human_chat", "payload": {"content": content}, **more}
+        return await self.post(f"/agents/{agent_id}/mailbox", body)

@@ -1,0 +1,1 @@
+"""The HTTP surface: commands and queries, nothing decided here."""

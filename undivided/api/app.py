@@ -1,0 +1,31 @@
+"""The HTTP application: routes, problems and the parts they work with."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+
+from undivided.api import problems
+from undivided.api.parts import running_parts
+from undivided.api.routes import agents, health, items, mailbox, recordings
+from undivided.store.settings import Settings
+
+ROUTERS = (agents.router, mailbox.router, items.router, recordings.router, health.router)
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """The application for one set of settings; its lifespan opens and closes everything."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with running_parts(settings) as parts:
+            app.state.parts = parts
+            yield
+
+    app = FastAPI(title="Undivided", version="0.1.0", lifespan=lifespan, redirect_slashes=False)
+    problems.install(app)
+    for router in ROUTERS:
+        app.include_router(router)
+    return app

@@ -1,0 +1,1 @@
+"""The answers, one struct each: what OpenAPI documents is what is encoded."""

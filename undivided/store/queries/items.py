@@ -1,0 +1,71 @@
+"""One item, whole."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from undivided.domain.errors import NotFound
+from undivided.domain.state.item import ItemRow
+from undivided.domain.state.session import ActivityRow, DecisionRow
+from undivided.store.codec import row_decoder
+from undivided.store.history import rows_of_items
+from undivided.store.queries.reading import Reading, is_id
+
+
+class ItemThen(Struct, frozen=True, kw_only=True):
+    """An item with its decisions (oldest first) and what was done about it.
+
+    `position` is the coordinate of the last event about it.
+    """
+
+    item: ItemRow
+    decisions: tuple[DecisionRow, ...] = ()
+    activities: tuple[ActivityRow, ...] = ()
+    position: str = ""
+
+
+_item_then = row_decoder(ItemThen)
+
+_ONE = """
+SELECT jsonb_build_object('item', to_jsonb(i),
+  'decisions', (SELECT coalesce(jsonb_agg(to_jsonb(d) ORDER BY d.version), '[]')
+     FROM decisions d WHERE d.tenant = i.tenant AND d.item_id = i.id),
+  'activities', (SELECT coalesce(jsonb_agg(to_jsonb(a) ORDER BY a.started_at, a.id), '[]')
+     FROM activities a WHERE a.tenant = i.tenant AND a.item_id = i.id),
+  'position', coalesce(
+    (SELECT e.txid || '-' || e.position FROM decisions d
+       JOIN events e ON e.tenant = d.tenant AND e.stream = 'agent:' || d.agent_id
+        AND e.version = d.version
+      WHERE d.tenant = i.tenant AND d.item_id = i.id ORDER BY d.version DESC LIMIT 1),
+    (SELECT e.txid || '-' || e.position FROM events e WHERE e.id = i.accepted_by::uuid)))::text
+  FROM items i WHERE i.tenant = %(tenant)s AND i.id = %(id)s"""
+
+
+async def item(reading: Reading, item_id: str) -> ItemThen:
+    """One item.
+
+    Raises:
+        NotFound: there is no such item, or was none at that moment.
+    """
+    found = await _find(reading, item_id) if is_id(item_id) else None
+    if found is None:
+        raise NotFound(f"there is no item {item_id[:128]}")
+    return found
+
+
+async def _find(reading: Reading, item_id: str) -> ItemThen | None:
+    if reading.at is None:
+        found = await reading.rows(_ONE, id=item_id)
+        return _item_then(found[0][0]) if found else None
+    rows, last = await rows_of_items(reading.database, [item_id], reading.at)
+    row = rows.get(("items", item_id))
+    if row is None:
+        return None
+    decisions = [r for (table, _), r in rows.items() if table == "decisions"]
+    activities = [r for (table, _), r in rows.items() if table == "activities"]
+    return ItemThen(
+        item=row,
+        decisions=tuple(sorted(decisions, key=lambda d: d.version)),
+        activities=tuple(sorted(activities, key=lambda a: (a.started_at, a.id))),
+        position=str(last),
+    )
