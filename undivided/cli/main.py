@@ -1,0 +1,18 @@
+"""The `undivided` command: every command registers itself here and nothing else happens."""
+
+from __future__ import annotations
+
+import typer
+
+from undivided.cli.commands import doctor, processes, rehearse
+
+app = typer.Typer(
+    name="undivided",
+    help="One undivided attention for every LLM agent.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_show_locals=False,
+)
+
+for command in (processes, doctor, rehearse):
+    command.register(app)
