@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import httpx
@@ -24,10 +25,9 @@ class Api:
     ) -> Any:
         """POST `body` as JSON; bytes are sent as they are."""
         headers = {"idempotency-key": key} if key else {}
-        content = {"content": body} if isinstance(body, bytes) else {"json": body}
-        if body is None:
-            content = {}
-        answer = await self.client.post(f"/api{path}", headers=headers, **content)  # type: ignore[arg-type]
+        content = body if isinstance(body, bytes) else json.dumps(body).encode("ascii")
+        sent = None if body is None else content
+        answer = await self.client.post(f"/api{path}", headers=headers, content=sent)
         assert answer.status_code == status, answer.text
         return answer.json()
 

@@ -10,6 +10,8 @@ from fastapi import FastAPI
 
 from tests.api.calls import Api
 from undivided.api.app import create_app
+from undivided.api.parts import Parts
+from undivided.store.log import Log
 from undivided.store.settings import Settings
 
 
@@ -19,6 +21,13 @@ async def app(settings: Settings) -> AsyncIterator[FastAPI]:
     app = create_app(settings)
     async with app.router.lifespan_context(app):
         yield app
+
+
+@pytest.fixture
+def log(app: FastAPI) -> Log:
+    """The log that the application writes, for turns driven by hand."""
+    parts: Parts = app.state.parts
+    return parts.outlet.log
 
 
 @pytest.fixture

@@ -9,10 +9,17 @@ from fastapi import FastAPI
 
 from undivided.api import problems
 from undivided.api.parts import running_parts
-from undivided.api.routes import agents, health, items, mailbox, recordings
+from undivided.api.routes import agents, health, items, mailbox, recordings, sessions
 from undivided.store.settings import Settings
 
-ROUTERS = (agents.router, mailbox.router, items.router, recordings.router, health.router)
+ROUTERS = (
+    agents.router,
+    mailbox.router,
+    items.router,
+    sessions.router,
+    recordings.router,
+    health.router,
+)
 
 
 def create_app(settings: Settings) -> FastAPI:

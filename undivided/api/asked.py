@@ -140,6 +140,14 @@ def whole_number(request: Request, name: str, default: int, low: int, high: int)
     raise Invalid(f"{name} must be a whole number from {low} to {high}, got {text[:20]!r}", name)
 
 
+def choice_of(request: Request, name: str, choices: tuple[str, ...]) -> str:
+    """A query parameter that is one of `choices`; the first where it is missing."""
+    text = request.query_params.get(name, choices[0])
+    if text not in choices:
+        raise Invalid(f"{name} must be one of {', '.join(choices)}; got {text[:20]!r}", name)
+    return text
+
+
 def seconds(request: Request, name: str, high: float) -> float:
     """A query parameter in seconds; 0 where it is missing."""
     text = request.query_params.get(name, "0")
