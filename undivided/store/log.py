@@ -36,7 +36,7 @@ from undivided.domain.state.agent import AgentRow
 from undivided.domain.state.view import AgentView
 from undivided.projections.table import BY_TABLE, Rows, touched
 from undivided.store import functions
-from undivided.store.codec import encode, encode_event, name_of, row_decoder
+from undivided.store.codec import encode, encode_event, escape_text, name_of, row_decoder
 from undivided.store.database import Connection, Database
 from undivided.store.fresh import fresh_event_id
 
@@ -172,9 +172,7 @@ class Log:
 class AgentTx:
     """One transaction about one agent, under its row lock. It appends once, and commits."""
 
-    def __init__(
-        self, log: Log, connection: Connection, view: AgentView, agent: AgentRow
-    ) -> None:
+    def __init__(self, log: Log, connection: Connection, view: AgentView, agent: AgentRow) -> None:
         self._log, self.connection = log, connection
         self.view, self.agent = view, agent
 
@@ -307,14 +305,13 @@ def _encode(
     gone: dict[str, list[str]] = {}
     for (table, row_id), row in rows.items():
         if row is None:
-            gone.setdefault(table, []).append(row_id)
+            gone.setdefault(table, []).append(escape_text(row_id))
         else:
             kept.setdefault(table, []).append(Raw(encode(row)))
     body: dict[str, Any] = {
         "at": recorded[0].at if recorded else None,
         "streams": [
-            {"stream": a.stream, "expected": a.expected, "grown": len(a.events)}
-            for a in additions
+            {"stream": a.stream, "expected": a.expected, "grown": len(a.events)} for a in additions
         ],
         "events": events,
         "rows": kept,
