@@ -1,0 +1,1 @@
+"""Specifications of the store, against a real Postgres."""
