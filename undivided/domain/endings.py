@@ -99,9 +99,7 @@ def _set_back(
             return _completed(agent, item, outcome, ending, rule)
 
 
-def _completed(
-    agent: AgentRow, item: ItemRow, outcome: Outcome, ending: Ending, rule: str
-) -> Fate:
+def _completed(agent: AgentRow, item: ItemRow, outcome: Outcome, ending: Ending, rule: str) -> Fate:
     return Fate(
         ItemCompleted(
             agent_id=agent.id,
@@ -125,9 +123,7 @@ def _cancelled(agent: AgentRow, item: ItemRow, by: str, ending: Ending) -> Fate:
     return Fate(event)
 
 
-def _dead(
-    agent: AgentRow, item: ItemRow, outcome: Outcome, ending: Ending, rule: str
-) -> Fate:
+def _dead(agent: AgentRow, item: ItemRow, outcome: Outcome, ending: Ending, rule: str) -> Fate:
     notice = NoticePosted(
         notice_id=ending.notice_id, user_id=OWNER, agent_id=agent.id, item_id=item.id,
         kind="dead_letter",

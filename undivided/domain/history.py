@@ -30,9 +30,7 @@ def said_of(event: Event) -> Said | None:
             return None
 
 
-def provider_history(
-    said: Iterable[Said], max_messages: int, max_tokens: int
-) -> tuple[Said, ...]:
+def provider_history(said: Iterable[Said], max_messages: int, max_tokens: int) -> tuple[Said, ...]:
     """`said` with valid adjacency, within the limits; the newest user message always stays."""
     kept = _trimmed(_adjacent(tuple(said)), max_messages, max_tokens)
     first = next((n for n, one in enumerate(kept) if isinstance(one, UserSaid)), len(kept))

@@ -79,6 +79,8 @@ def _in_range(policy: Policy) -> None:
         if isinstance(value, (int, float)) and value < 0:
             raise Invalid(f"policy: {field} must not be negative, got {value}", "policy")
     if policy.mailbox_capacity < 1 or policy.max_delivery_attempts < 1:
-        raise Invalid("policy: mailboxCapacity and maxDeliveryAttempts must be at least 1", "policy")
+        raise Invalid(
+            "policy: mailboxCapacity and maxDeliveryAttempts must be at least 1", "policy"
+        )
     if not policy.retry_backoff_s or min(policy.retry_backoff_s) < 0:
         raise Invalid("policy: retryBackoffS needs one or more waits of 0 s or longer", "policy")

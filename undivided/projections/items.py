@@ -49,9 +49,7 @@ def reduce(row: ItemRow | None, recorded: Recorded) -> ItemRow | None:
             not_before = at + timedelta(seconds=event.wait_s) if event.wait_s > 0 else None
             return replace(row, phase=Queued(not_before), tries=_counted(row.tries, event.reason))
         case i.ItemDeadLettered():
-            return replace(
-                row, phase=DeadLetter(event.turn_id, event.reason, event.notice_id, at)
-            )
+            return replace(row, phase=DeadLetter(event.turn_id, event.reason, event.notice_id, at))
         case i.ItemCancelled():
             return replace(row, phase=Stopped(event.by, at, event.turn_id))
         case _:

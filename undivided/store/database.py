@@ -103,8 +103,9 @@ class Database:
         """Ask Postgres for its time and carry it on from here."""
         async with self.connection() as connection:
             cursor = await connection.execute("SELECT clock_timestamp()")
-            (at,) = await cursor.fetchone() or (None,)
-        if at is None:
+            row = await cursor.fetchone()
+        at = row[0] if row else None
+        if not isinstance(at, datetime):
             raise Unavailable("the database did not tell its time")
         self.clock.heard(at)
         return at

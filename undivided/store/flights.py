@@ -190,9 +190,7 @@ class Opening(Struct, kw_only=True):
     def flight(self, appended: Appended) -> Flight:
         """The flight, once all of it is committed."""
         turn_id = self.picked.turn_id
-        started = next(
-            r for r in appended.events if isinstance(r.event, s.TurnStarted)
-        )
+        started = next(r for r in appended.events if isinstance(r.event, s.TurnStarted))
         state = evolve(None, started.event)
         if state is None:
             raise Corrupt("a started turn has no state")

@@ -201,6 +201,7 @@ BEGIN
 END $$;
 """
 
+
 def function_statements() -> tuple[str, ...]:
     """Every CREATE FUNCTION of the store, in an order that Postgres takes."""
     append = _APPEND_HEAD + "".join(_write_rows(table) for table in PROJECTED) + _APPEND_TAIL

@@ -182,8 +182,9 @@ def _both(flight: Flight, steps: tuple[Event, ...], opening: Opening) -> list[Ad
         return [flight.session_events(*steps), opening.session_addition()]
     ended = steps[-1]
     responses = ended.responses if isinstance(ended, s.TurnEnded) else 0
-    opening.turns, opening.responses = flight.session.turns + 1, (
-        flight.session.responses + responses
+    opening.turns, opening.responses = (
+        flight.session.turns + 1,
+        (flight.session.responses + responses),
     )
     return [flight.session_events(*steps, *opening.events())]
 

@@ -16,26 +16,39 @@ connection means losing every flight: `lost` is set, and the process starts over
 from __future__ import annotations
 
 import asyncio
+from datetime import datetime
 
+import msgspec
 import psycopg
+from msgspec import Struct
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from undivided.domain.errors import Unavailable, Undivided
 from undivided.store.database import TENANT, Connection
 
 _KEY = "hashtextextended(%s || '/' || %s, 0)"
-_KEEPALIVE = {
-    "keepalives": 1,
-    "keepalives_idle": 5,
-    "keepalives_interval": 2,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 10_000,
-}
+_KEEPALIVE = (
+    "keepalives=1 keepalives_idle=5 keepalives_interval=2 keepalives_count=3 tcp_user_timeout=10000"
+)
 
 
 class PoolerInTransactionMode(Undivided):
     """Session locks do not hold behind this address."""
 
     code = "pooler"
+
+
+class Swept(Struct, frozen=True):
+    """What one sweep found: agents to attend to, and held agents whose turn shall stop.
+
+    `frozen` names the workers whose lock backends were ended because their lease was over.
+    """
+
+    now: datetime
+    alive: bool
+    frozen: tuple[str, ...]
+    agents: tuple[str, ...]
+    stops: tuple[str, ...]
 
 
 class LockConnection:
@@ -60,9 +73,14 @@ class LockConnection:
         """
         try:
             connection = await psycopg.AsyncConnection.connect(
-                url, autocommit=True, application_name=f"undivided-lock {worker_id}",
-                connect_timeout=5, **_KEEPALIVE,
-            )  # fmt: skip
+                make_conninfo(
+                    url,
+                    application_name=f"undivided-lock {worker_id}",
+                    connect_timeout=5,
+                    **conninfo_to_dict(_KEEPALIVE),
+                ),
+                autocommit=True,
+            )
             cursor = await connection.execute(
                 "INSERT INTO workers (id, lock_pid, lease_until) VALUES"
                 " (%s, pg_backend_pid(), clock_timestamp() + make_interval(secs => %s))"
@@ -94,6 +112,25 @@ class LockConnection:
                 await self._ask(f"SELECT pg_advisory_unlock({_KEY})", agent_id)
         finally:
             self.held.discard(agent_id)
+
+    async def sweep(self, lease_s: float, limit: int) -> Swept:
+        """Renew the lease of all flights together, and find who is looked after by nobody.
+
+        On this connection, so that its death is noticed within one sweep. A worker whose lease
+        is gone has lost its authority: it gives up every flight.
+        """
+        statement = "SELECT sweep(%s, %s, %s)::text"
+        try:
+            async with self._busy:
+                cursor = await self._connection.execute(statement, (self.worker_id, lease_s, limit))
+                row = await cursor.fetchone()
+        except psycopg.Error as error:
+            self.lose()
+            raise Unavailable("the lock connection is gone, and every flight with it") from error
+        told = msgspec.json.decode(row[0] if row else "{}", type=Swept)
+        if not told.alive:
+            self.lose()
+        return told
 
     async def close(self) -> None:
         """Let go of everything and end the lease."""
