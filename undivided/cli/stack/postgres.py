@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import os
 import shutil
-import signal
 import tempfile
 from asyncio.subprocess import Process
 from collections.abc import Iterator
@@ -24,12 +23,11 @@ from msgspec import Struct
 from psycopg import sql
 
 from undivided.cli.stack.binaries import postgres_programs
+from undivided.cli.stack.leftover import end_leftover
 from undivided.cli.stack.spawn import (
     Identity,
     Mistake,
     Spawned,
-    alive,
-    end_stranger,
     last_words,
     server_identity,
     spawn,
@@ -93,7 +91,7 @@ async def start(cluster: Cluster) -> Process:
                     keep=keep,
                 ),
             )
-        await _end_leftover(cluster.data)
+        await end_leftover(cluster.data)
         process = await spawn(
             Spawned(
                 command=(str(programs / "postgres"), "-D", folder, *_options(cluster, folder)),
@@ -213,25 +211,6 @@ def _empty(data: Path) -> None:
     """Remove what an interrupted first start left; a finished one has PG_VERSION."""
     for path in data.iterdir():
         shutil.rmtree(path) if path.is_dir() else path.unlink()
-
-
-async def _end_leftover(data: Path) -> None:
-    """Stop a server that still runs on these files, and forget one that does not."""
-    pidfile = data / "postmaster.pid"
-    try:
-        pid = int(pidfile.read_text(encoding="utf-8").split("\n", 1)[0])
-    except (FileNotFoundError, ValueError):
-        return
-    if alive(pid) and _works_in(pid, data):
-        await end_stranger(pid, signal.SIGINT, patience_s=15)
-    pidfile.unlink(missing_ok=True)
-
-
-def _works_in(pid: int, data: Path) -> bool:
-    """Whether the process has the folder as its own; the id may have gone to another since."""
-    with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/cwd").samefile(data)
-    return False
 
 
 async def _until_ready(cluster: Cluster, process: Process) -> None:

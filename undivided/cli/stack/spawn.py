@@ -137,8 +137,9 @@ def alive(pid: int) -> bool:
 
 
 def last_words(log: Path) -> str:
-    """The last line that a child wrote, for whoever must find out why it stopped."""
+    """The line of a child's log that says why it stopped: the last fatal one, or the last."""
     with contextlib.suppress(OSError):
-        lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        return lines[-1] if lines else ""
+        lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-20:]
+        fatal = [line for line in lines if "FATAL" in line or "PANIC" in line]
+        return (fatal or lines or [""])[-1]
     return ""
