@@ -41,8 +41,8 @@ class ConfigureAgent(Struct, frozen=True, kw_only=True):
     name: str | UnsetType = UNSET
     model: str | UnsetType = UNSET
     instructions: str | UnsetType = UNSET
-    tools: tuple[str, ...] | None | UnsetType = UNSET
-    heartbeat_interval_s: float | None | UnsetType = UNSET
+    tools: tuple[str, ...] | UnsetType | None = UNSET
+    heartbeat_interval_s: float | UnsetType | None = UNSET
     policy: Mapping[str, Any] | UnsetType = UNSET
 
 

@@ -87,7 +87,7 @@ def _set_back(
 ) -> Fate:
     match after_setback(agent.policy, item.tries, reason):
         case Retry(wait_s=wait_s):
-            decision = _decision(agent, item, ending, "requeue", reason, outcome, wait_s=wait_s)
+            decision = _decision(agent, item, ending, ("requeue", reason), outcome, wait_s=wait_s)
             event = ItemRequeued(
                 agent_id=agent.id, item_id=item.id, turn_id=ending.turn_id,
                 epoch=ending.epoch, reason=reason, wait_s=wait_s, decision=decision,
@@ -107,7 +107,7 @@ def _completed(agent: AgentRow, item: ItemRow, outcome: Outcome, ending: Ending,
             turn_id=ending.turn_id,
             epoch=ending.epoch,
             outcome=outcome,
-            decision=_decision(agent, item, ending, "complete", rule, outcome),
+            decision=_decision(agent, item, ending, ("complete", rule), outcome),
         )
     )
 
@@ -133,19 +133,19 @@ def _dead(agent: AgentRow, item: ItemRow, outcome: Outcome, ending: Ending, rule
     event = ItemDeadLettered(
         agent_id=agent.id, item_id=item.id, turn_id=ending.turn_id, epoch=ending.epoch,
         reason=_told(outcome), notice_id=notice.notice_id,
-        decision=_decision(agent, item, ending, "dead_letter", rule, outcome),
+        decision=_decision(agent, item, ending, ("dead_letter", rule), outcome),
     )  # fmt: skip
     return Fate(event, notice)
 
 
 def _decision(
-    agent: AgentRow, item: ItemRow, ending: Ending, made: DecisionType, rule: str,
+    agent: AgentRow, item: ItemRow, ending: Ending, chosen: tuple[DecisionType, str],
     outcome: Outcome, wait_s: float = 0.0,
 ) -> Decision:  # fmt: skip
     return Decision(
         ending.decision_id,
-        made,
-        rule,
+        chosen[0],
+        chosen[1],
         f"the turn was {outcome_name(outcome)}: {_told(outcome)[:200]}",
         {
             "outcome": outcome_name(outcome),

@@ -47,8 +47,12 @@ class Attendant:
 
     async def attend(self, agent_id: str) -> None:
         """Do whatever is due for an agent, if nobody else does."""
-        if self.leaving or self._locks.lost.is_set():
-            return
+        if not self._leaving and not self._locks.lost.is_set():
+            await self._attend(agent_id)
+        if self.leaving():
+            self._doorbell.ring([agent_id])
+
+    async def _attend(self, agent_id: str) -> None:
         try:
             if await self._take(agent_id):
                 try:
@@ -59,10 +63,7 @@ class Attendant:
             logger.warning("attend agent=%s given up: %s", agent_id, error)
         except Exception:
             logger.exception("attend agent=%s broke; the sweep tries again", agent_id)
-        if self.leaving:
-            self._doorbell.ring([agent_id])
 
-    @property
     def leaving(self) -> bool:
         """Whether this worker claims nothing more."""
         return self._leaving

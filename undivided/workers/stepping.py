@@ -1,0 +1,208 @@
+"""The steps of a turn: one model response, or one tool call brought to its result.
+
+Before each there is a short transaction, after each another; never one open meanwhile.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from undivided.domain import turn as t
+from undivided.domain.attention import GoOn, Halt, Leave, at_yield_point
+from undivided.domain.dialogue import ModelReply, ModelRequest, ToolCall
+from undivided.domain.endings import stopped_outcome
+from undivided.domain.errors import ModelFailed, Unavailable
+from undivided.domain.events import sessions as s
+from undivided.domain.history import provider_history
+from undivided.domain.outcomes import Failed, Outcome, TimedOut
+from undivided.domain.state.session import TurnRunning
+from undivided.domain.tooling import Raised, Returned, Suspends
+from undivided.store import landing
+from undivided.store.flights import Flight
+from undivided.store.hints import Hints
+from undivided.store.log import Log
+from undivided.store.steps import said_before
+from undivided.workers.model import Models
+from undivided.workers.signals import Broken, Signals
+from undivided.workers.tools.registry import Tools
+from undivided.workers.tools.running import run_tool
+from undivided.workers.tools.tool import ToolContext
+
+Landing = Outcome | Leave | Suspends
+"""Where a turn comes to rest in this flight."""
+
+
+class Steps:
+    """Takes single steps with the models, tools and log of one process."""
+
+    def __init__(self, log: Log, models: Models, tools: Tools, hints: Hints) -> None:
+        self._log, self._models, self._tools, self._hints = log, models, tools, hints
+
+    async def _yield_point(
+        self, flight: Flight, signals: Signals, step: int
+    ) -> Outcome | Leave | None:
+        """Look up from the turn: was it asked to stop, or is the worker leaving."""
+        if step == 0 and flight.turn.flights == 1:
+            return Leave() if signals.leaving else None
+        view = await self._log.view(flight.agent.id)
+        if view.agent is None:
+            return None
+        match at_yield_point(view.agent, flight.turn.id, signals.leaving):
+            case Halt(by=by):
+                return stopped_outcome(by)
+            case Leave():
+                return Leave()
+            case GoOn():
+                return None
+
+    async def ask(self, flight: Flight, signals: Signals, step: int) -> s.ModelResponded | Landing:
+        """Look up from the turn, then request the next response; it is not recorded yet."""
+        halted = await self._yield_point(flight, signals, step)
+        if halted is not None:
+            return halted
+        request = await self._request(flight, step)
+        topic = f"deltas:{flight.turn.id}"
+
+        def on_delta(text: str) -> None:
+            self._hints.publish(topic, msgspec.json.encode({"step": step, "text": _plain(text)}))
+
+        try:
+            reply = await signals.run(
+                self._models.complete(request, on_delta), self._left_s(flight)
+            )
+        except ModelFailed as failed:
+            return Failed(failed.kind, failed.detail, retryable=failed.kind != "refused")
+        if isinstance(reply, Broken):
+            return await self._broken(flight, reply)
+        return _responded(flight, reply, step)
+
+    async def _request(self, flight: Flight, step: int) -> ModelRequest:
+        agent, turn, policy = flight.agent, flight.turn, flight.agent.policy
+        said = flight.state.said
+        if turn.index > 0:
+            async with self._log.database.connection() as connection:
+                before = await said_before(
+                    connection, turn.session_id, turn.first_version - 1,
+                    policy.history_max_messages,
+                )  # fmt: skip
+            said = (*before, *said)
+        offered = self._tools.for_context(turn.scenario, agent.tools)
+        return ModelRequest(
+            agent_id=agent.id,
+            definition=agent.definition,
+            scenario=turn.scenario,
+            profile=agent.model,
+            instructions=agent.instructions or f"You are {agent.name}.",
+            history=provider_history(said, policy.history_max_messages, policy.history_max_tokens),
+            tools=tuple(tool.spec() for tool in offered),
+            turn_id=turn.id,
+            session_id=turn.session_id,
+            turn_index=turn.index,
+            step=step,
+            newest_input=flight.state.begun.input,
+            response_index=turn.responses_before + step,
+        )
+
+    async def answer(
+        self, flight: Flight, signals: Signals, step: t.RunTool | t.AnswerUnknown | t.EndWait
+    ) -> Landing | None:
+        """Bring one open call to its result."""
+        match step:
+            case t.RunTool():
+                return await self._call(flight, signals, step)
+            case t.AnswerUnknown(call=call):
+                await self.record(flight, _answered(flight, call, "interrupted", t.INTERRUPTED))
+            case t.EndWait(call=call):
+                await self.record(flight, _answered(flight, call, "skipped", "not waited"))
+        return None
+
+    async def _call(self, flight: Flight, signals: Signals, run: t.RunTool) -> Landing | None:
+        """Run one call to its recorded result; a landing if the turn cannot go on here."""
+        call, turn = run.call, flight.turn
+        if signals.leaving and not run.again:
+            return Leave()
+        offered = self._tools.for_context(turn.scenario, flight.agent.tools)
+        tool = self._tools.resolve(call.tool, call.args, offered)
+        key = t.idempotency_key(turn.id, call.id)
+        if not run.again:
+            await self.record(flight, s.ToolCallStarted(
+                turn_id=turn.id, call_id=call.id, tool=call.tool, args=call.args,
+                effect=tool.effect, idempotency_key=key, epoch=flight.epoch,
+            ))  # fmt: skip
+        context = ToolContext(
+            agent_id=flight.agent.id, session_id=turn.session_id, turn_id=turn.id,
+            call_id=call.id, idempotency_key=key, now=self._log.database.clock.now(),
+        )  # fmt: skip
+        timeout_s = min(flight.agent.policy.tool_timeout_s, self._left_s(flight))
+        outcome = await signals.run(
+            run_tool(tool, context, call.args, timeout_s), self._left_s(flight)
+        )
+        match outcome:
+            case Broken():
+                return await self._broken(flight, outcome)
+            case Suspends():
+                return outcome
+            case Raised(message=message):
+                await self.record(flight, _answered(flight, call, "raised", message))
+            case Returned(content=content, noted=noted):
+                finished = _answered(flight, call, "returned", content)
+                if noted:
+                    await landing.record_noting(self._log, flight, finished, noted)
+                else:
+                    await self.record(flight, finished)
+        return None
+
+    async def _broken(self, flight: Flight, broken: Broken) -> Landing:
+        match broken.cause:
+            case "lost":
+                raise Unavailable("the flight was lost")
+            case "leaving":
+                return Leave()
+            case "deadline":
+                return TimedOut(flight.agent.policy.processing_timeout_s)
+            case "stopped":
+                view = await self._log.view(flight.agent.id)
+                focus = view.agent.attention if view.agent else None
+                return stopped_outcome(getattr(focus, "stop_by", None) or "a person")
+
+    async def record(self, flight: Flight, *steps: s.ModelResponded | s.ToolCallStarted
+                      | s.ToolCallFinished) -> None:  # fmt: skip
+        """Record steps, and hint that something was."""
+        await landing.record(self._log, flight, *steps)
+        self._hints.publish("tail", flight.agent.id.encode())
+
+    def _left_s(self, flight: Flight) -> float:
+        phase = flight.turn.phase
+        if not isinstance(phase, TurnRunning):
+            return 0.0
+        return (phase.deadline - self._log.database.clock.now()).total_seconds()
+
+
+def _plain(text: str) -> str:
+    """Text as a hint can carry it; a lone surrogate is shown as a question mark."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _responded(flight: Flight, reply: ModelReply, step: int) -> s.ModelResponded:
+    return s.ModelResponded(
+        turn_id=flight.turn.id,
+        step=step,
+        text=reply.text,
+        calls=reply.calls,
+        usage=reply.usage,
+        model=reply.model,
+        epoch=flight.epoch,
+    )
+
+
+def _answered(
+    flight: Flight, call: ToolCall, resolution: s.Resolution, content: str
+) -> s.ToolCallFinished:
+    return s.ToolCallFinished(
+        turn_id=flight.turn.id,
+        call_id=call.id,
+        tool=call.tool,
+        resolution=resolution,
+        content=content,
+        epoch=flight.epoch,
+    )
