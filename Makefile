@@ -1,4 +1,4 @@
-# Everything that a contributor or a checker types. Needs only make and Python 3.11 or newer.
+# What a contributor or a checker types. Needs only make and Python 3.11 or newer.
 #
 #   make setup             make .venv (seconds when nothing changed)
 #   make up ARGS="..."     run the whole service in the foreground
@@ -34,8 +34,14 @@ up: setup
 test: setup
 	@$(BIN)/python -m pytest $(ARGS)
 
+CONTAINERS := docker compose --project-name undivided-tests --file tests/support/compose.yaml
+
 test-containers: setup
-	@UNDIVIDED_TEST_CONTAINERS=1 $(BIN)/python -m pytest $(ARGS)
+	@command -v docker >/dev/null || { echo "make test-containers needs Docker" >&2; exit 3; }
+	@$(CONTAINERS) up --detach --wait
+	@UNDIVIDED_TEST_DATABASE_URL=postgresql://postgres:owner@127.0.0.1:15432/postgres \
+		UNDIVIDED_TEST_REDIS_URL=redis://127.0.0.1:16379/0 \
+		$(BIN)/python -m pytest $(ARGS); code=$$?; $(CONTAINERS) down --volumes; exit $$code
 
 check: setup
 	@$(BIN)/ruff check .

@@ -23,8 +23,15 @@ async def end_leftover(data: Path) -> None:
     if not await until(lambda: not _at_work_in(data), patience_s=5):
         for pid in _at_work_in(data):
             await end_stranger(pid, signal.SIGKILL, patience_s=5)
-    # A killed server that nobody has collected yet looks alive to a new one; it is not.
-    for stale in (pidfile, *data.glob(".s.PGSQL.*")):
+    _forget(data)
+
+
+def _forget(data: Path) -> None:
+    """Remove the marks of a dead server.
+
+    One that was killed and not collected yet looks alive to Postgres; it would not start.
+    """
+    for stale in (data / "postmaster.pid", *data.glob(".s.PGSQL.*")):
         stale.unlink(missing_ok=True)
 
 
