@@ -1,0 +1,21 @@
+"""The groups of rows, in the order in which they are measured."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
+
+from undivided.cli.bench import appending
+from undivided.cli.bench.measuring import Bench
+from undivided.cli.bench.rows import Row
+
+Group = Callable[[Bench], Awaitable[list[Row]]]
+
+GROUPS: Mapping[str, Group] = MappingProxyType(
+    {
+        "append": appending.append,
+        "accept": appending.accepting,
+        "step": appending.stepping,
+        "deciding": appending.deciding,
+    }
+)

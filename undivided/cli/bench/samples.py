@@ -1,0 +1,77 @@
+"""The events and agents that the benchmark works with: small, ordinary ones."""
+
+from __future__ import annotations
+
+from undivided.domain.dialogue import Usage
+from undivided.domain.events.agents import AgentCreated
+from undivided.domain.events.catalogue import Event
+from undivided.domain.events.items import Payload, Sender
+from undivided.domain.events.sessions import ModelResponded
+from undivided.domain.mailbox import Accept, accept
+from undivided.domain.policy import DEFAULT_POLICY
+from undivided.domain.recorded import Meta, agent_stream
+from undivided.store.codec import encode, encode_event, name_of
+from undivided.store.fresh import fresh_event_id, fresh_id
+from undivided.store.log import Addition, Log
+
+SAID = "Is the build of yesterday evening green again, and who has looked at it?"
+ANSWERED = "It is green since 18:40; the cache was stale, and Ines has cleared it."
+META = Meta(actor="user:bench", causation=fresh_event_id(), correlation=fresh_event_id())
+UNBOUNDED = 2_000_000
+"""A mailbox capacity that no row of the benchmark reaches."""
+
+
+def response(turn_id: str, step: int, epoch: int = 1) -> ModelResponded:
+    """One model response, as a step of a turn."""
+    return ModelResponded(
+        turn_id=turn_id,
+        step=step,
+        text=ANSWERED,
+        calls=(),
+        usage=Usage(input_tokens=412, output_tokens=23, requests=1),
+        model="script:bench",
+        epoch=epoch,
+    )
+
+
+def stimulus() -> Accept:
+    """One chat message for a mailbox."""
+    return Accept(
+        item_id=fresh_id("mbx"),
+        source_type="human_chat",
+        payload=Payload(SAID),
+        sender=Sender("u-17", "Ines", "user"),
+    )
+
+
+def created(agent_id: str, model: str = "default") -> AgentCreated:
+    """A new agent whose mailbox does not fill up."""
+    policy = type(DEFAULT_POLICY)(mailbox_capacity=UNBOUNDED)
+    return AgentCreated(
+        agent_id=agent_id,
+        name="Bench",
+        definition=None,
+        model=model,
+        instructions="Answer in one sentence.",
+        tools=None,
+        policy=policy,
+    )
+
+
+async def new_agent(log: Log, model: str = "default") -> str:
+    """Create an agent; answers its id."""
+    agent_id = fresh_id("agt")
+    await log.append([Addition(agent_stream(agent_id), 0, (created(agent_id, model),))], META)
+    return agent_id
+
+
+async def accept_one(log: Log, agent_id: str) -> None:
+    """Accept one stimulus in process: decide, append, fold, commit."""
+    async with log.locked(agent_id) as tx:
+        await tx.append([tx.addition(*accept(tx.agent, (stimulus(),)))], META)
+
+
+def stored(event: Event) -> tuple[str, str, str]:
+    """An event as its row holds it: name, data, meta."""
+    data, _ = encode_event(event)
+    return name_of(event)[0], data.decode(), encode(META).decode()

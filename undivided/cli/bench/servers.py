@@ -1,0 +1,102 @@
+"""The servers of one benchmark: Postgres and Valkey as they come, in a folder that goes away.
+
+Postgres is as durable as in production: every commit is on disk before it is answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from msgspec import Struct
+
+from undivided.cli.stack import postgres, valkey
+from undivided.cli.stack.folder import free_port
+from undivided.cli.stack.spawn import end
+from undivided.store.migrate import migrate
+from undivided.store.settings import Settings, load_settings
+
+_PASSWORD = "bench"  # noqa: S105 the servers listen on loopback, for minutes
+
+
+class Servers(Struct, frozen=True, kw_only=True):
+    """Where the servers of this run are; `environ` is what child processes are given."""
+
+    folder: Path
+    settings: Settings
+    environ: Mapping[str, str]
+    owner_url: str
+    pids: tuple[int, int]
+
+
+@asynccontextmanager
+async def bench_servers() -> AsyncIterator[Servers]:
+    """Start both servers and migrate; on leaving, both are gone, and their folder with them."""
+    folder = Path(tempfile.mkdtemp(prefix="undivided-bench-"))
+    try:
+        cluster = postgres.Cluster(
+            data=folder / "postgres",
+            log=folder / "postgres.log",
+            port=free_port(),
+            owner_password=_PASSWORD,
+            app_password=_PASSWORD,
+        )
+        cache = valkey.Cache(
+            log=folder / "valkey.log", port=free_port(cluster.port), password=_PASSWORD
+        )
+        database = await postgres.start(cluster)
+        try:
+            await postgres.ensure_database(cluster)
+            hints = await valkey.start(cache)
+            try:
+                environ = _environ(folder, cluster, cache)
+                settings = load_settings(environ)
+                await asyncio.to_thread(migrate, settings)
+                yield Servers(
+                    folder=folder,
+                    settings=settings,
+                    environ=environ,
+                    owner_url=postgres.owner_url(cluster),
+                    pids=(database.pid, hints.pid),
+                )
+            finally:
+                await end(hints, signal.SIGTERM, 5)
+        finally:
+            await end(database, signal.SIGINT, 15)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+# Models that cost no time of their own: what is measured is the product.
+_SCRIPT = """
+rules:
+  - {contains: "^rest", step: 0, calls: [{tool: sleep, args: {seconds: 86400}}]}
+  - {contains: "^think", reply: "thought", delay: 4}
+  - {reply: "done"}
+"""
+_CONFIG = """
+[models.bench]
+model = "script:bench.yaml"
+"""
+
+
+def _environ(folder: Path, cluster: postgres.Cluster, cache: valkey.Cache) -> dict[str, str]:
+    (folder / "bench.yaml").write_text(_SCRIPT, encoding="utf-8")
+    path = folder / "undivided.toml"
+    path.write_text(_CONFIG, encoding="utf-8")
+    return {
+        **os.environ,
+        "DATABASE_URL": postgres.app_url(cluster),
+        "DATABASE_DIRECT_URL": postgres.app_url(cluster),
+        "DATABASE_OWNER_URL": postgres.owner_url(cluster),
+        "REDIS_URL": valkey.redis_url(cache),
+        "UNDIVIDED_CONFIG": str(path),
+        "UNDIVIDED_NAMESPACE": "bench",
+        "UNDIVIDED_TEST_TOOLS": "1",
+    }
