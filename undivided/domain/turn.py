@@ -27,6 +27,11 @@ INTERRUPTED = (
     "unknown. It was not run again."
 )
 
+CUT_OFF = (
+    "interrupted: the turn ended while this call was running; whether it took effect is unknown"
+)
+SKIPPED = "skipped: the turn ended before this call was run"
+
 
 class OpenCall(Struct, frozen=True):
     """A tool call without a result yet; `started` once it may have taken effect."""
@@ -151,6 +156,21 @@ def _next_call(first: OpenCall) -> RunTool | AnswerUnknown | EndWait:
     if first.effect == "once":
         return AnswerUnknown(first.call)
     return RunTool(first.call, again=True)
+
+
+def left_open(state: TurnState, epoch: int) -> tuple[s.ToolCallFinished, ...]:
+    """Results for the calls that the end of the turn leaves without one."""
+    return tuple(
+        s.ToolCallFinished(
+            turn_id=state.begun.turn_id,
+            call_id=one.call.id,
+            tool=one.call.tool,
+            resolution="interrupted" if one.started else "skipped",
+            content=CUT_OFF if one.started else SKIPPED,
+            epoch=epoch,
+        )
+        for one in state.open
+    )
 
 
 def idempotency_key(turn_id: str, call_id: str) -> str:

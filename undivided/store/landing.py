@@ -20,6 +20,7 @@ from undivided.domain.outcomes import Completed, Outcome
 from undivided.domain.recorded import Meta, user_stream
 from undivided.domain.state.agent import AgentRow, Idle
 from undivided.domain.tooling import Noted
+from undivided.domain.turn import left_open
 from undivided.domain.waits import Wait
 from undivided.store.codec import unescape_text
 from undivided.store.database import TENANT
@@ -98,7 +99,7 @@ async def end(
         ending = Ending(flight.turn.id, flight.epoch, fresh_id("dec"), fresh_id("ntf"))
         item = next(i for i in tx.view.focus if i.id == flight.item.id)
         item_fate = fate(tx.agent, item, outcome, ending)
-        steps = (*last, _ended(flight, outcome, last))
+        steps = (*last, *left_open(flight.state, flight.epoch), _ended(flight, outcome, last))
         opening = None if leaving else await _next(tx, flight, item_fate)
         if opening is None:
             mine = tx.addition(item_fate.event, _released(flight, "done"))
