@@ -107,7 +107,7 @@ def after_setback(policy: Policy, tries: Tries, reason: RequeueReason) -> Retry 
     Every kind has a bound of its own, so that a stop does not use up a model's retries;
     `max_delivery_attempts` bounds them all together.
     """
-    if reason == "agent_stopped":
+    if reason == "agent_stopped" or reason == "left_behind":
         return Retry(0)
     if tries.picked >= policy.max_delivery_attempts:
         return GiveUp("max_delivery_attempts")

@@ -79,5 +79,5 @@ def _counted(tries: Tries, reason: i.RequeueReason) -> Tries:
             return replace(tries, failures=tries.failures + 1)
         case "timed_out":
             return replace(tries, timeouts=tries.timeouts + 1)
-        case "agent_stopped":
+        case "agent_stopped" | "left_behind":
             return tries

@@ -85,9 +85,9 @@ class Shadow:
 
     async def _load(self, tenant: str, table: str, ids: set[str]) -> Rows:
         cursor = await self._connection.execute(
-            sql.SQL(
-                "SELECT to_jsonb(t)::text FROM {} t WHERE tenant = %s AND id = ANY(%s)"
-            ).format(self._name(table)),
+            sql.SQL("SELECT to_jsonb(t)::text FROM {} t WHERE tenant = %s AND id = ANY(%s)").format(
+                self._name(table)
+            ),
             (tenant, [escape_text(row_id) for row_id in ids]),
         )
         rows = (_ROW_OF[table](text) for (text,) in await cursor.fetchall())

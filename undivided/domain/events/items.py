@@ -11,7 +11,8 @@ from undivided.domain.outcomes import Outcome
 
 Delivery = Literal["queue", "steer"]
 SenderRole = Literal["user", "agent", "system"]
-RequeueReason = Literal["empty_reply", "failed", "timed_out", "agent_stopped"]
+RequeueReason = Literal["empty_reply", "failed", "timed_out", "agent_stopped", "left_behind"]
+"""Why an item waits again; `left_behind`: a check found it in a turn that was over."""
 
 
 class Payload(Struct, frozen=True, omit_defaults=True):
