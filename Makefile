@@ -49,6 +49,7 @@ check: setup
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/python scripts/sizes.py
+	@$(BIN)/python scripts/events_catalogue.py --check
 
 format: setup
 	@$(BIN)/ruff check --fix .
