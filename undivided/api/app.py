@@ -9,14 +9,27 @@ from fastapi import FastAPI
 
 from undivided.api import problems
 from undivided.api.parts import running_parts
-from undivided.api.routes import agents, health, items, mailbox, recordings, sessions
+from undivided.api.routes import (
+    agents,
+    events,
+    health,
+    items,
+    mailbox,
+    messages,
+    recordings,
+    records,
+    sessions,
+)
 from undivided.store.settings import Settings
 
 ROUTERS = (
     agents.router,
     mailbox.router,
+    messages.router,
+    records.router,
     items.router,
     sessions.router,
+    events.router,
     recordings.router,
     health.router,
 )

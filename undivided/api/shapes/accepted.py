@@ -35,7 +35,7 @@ class MessageAnswer(Struct, frozen=True, rename="camel", kw_only=True):
     item_id: str
     session_id: str | None
     position: str
-    reply: str | UnsetType = UNSET
+    reply: str | UnsetType | None = UNSET
     outcome: str | UnsetType = UNSET
     turn_id: str | UnsetType = UNSET
     status: str = "queued"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 from msgspec import Struct
 
@@ -46,3 +47,11 @@ def is_id(text: str) -> bool:
     except Invalid:
         return False
     return True
+
+
+def is_event_id(text: str) -> bool:
+    """Whether an event can be called so."""
+    try:
+        return str(UUID(text)) == text.lower()
+    except ValueError:
+        return False

@@ -1,0 +1,181 @@
+"""A mailbox as a timeline: what waits, and what became of everything that ever arrived."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from undivided.domain.errors import NotFound
+from undivided.domain.recorded import agent_stream
+from undivided.domain.state.agent import AgentRow
+from undivided.domain.state.item import ItemRow
+from undivided.domain.state.session import ActivityRow, DecisionRow
+from undivided.store.codec import row_decoder
+from undivided.store.history import Past, past_of, rows_of_items, status_of
+from undivided.store.queries.reading import Reading, is_id
+
+_LATEST = 2**63 - 1
+_SCAN = 500
+"""How many items one step of a filtered look into the past folds."""
+
+_NOW = """
+WITH a AS MATERIALIZED (
+  SELECT * FROM agents WHERE tenant = %(tenant)s AND id = %(id)s AND lifecycle <> 'deleted'),
+h AS MATERIALIZED (
+  SELECT i.* FROM items i
+   WHERE i.tenant = %(tenant)s AND i.agent_id = %(id)s AND i.seq < %(before)s
+     AND (%(types)s::text[] IS NULL OR i.source_type = ANY(%(types)s))
+     AND (%(category)s::text IS NULL OR i.category = %(category)s)
+     AND (%(statuses)s::text[] IS NULL OR i.status = ANY(%(statuses)s))
+   ORDER BY i.seq DESC LIMIT %(limit)s OFFSET %(offset)s),
+lost AS (
+  SELECT i.status, count(*) AS n FROM items i
+   WHERE i.tenant = %(tenant)s AND i.agent_id = %(id)s
+     AND i.status IN ('cancelled', 'dead_letter') GROUP BY i.status)
+SELECT jsonb_build_object(
+  'position', (SELECT e.txid || '-' || e.position FROM events e
+     WHERE e.txid < (SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint + txid_base
+                       FROM log_base)
+     ORDER BY e.txid DESC, e.position DESC LIMIT 1),
+  'agent', to_jsonb(a),
+  'queue', (SELECT coalesce(jsonb_agg(to_jsonb(q) || jsonb_build_object('payload',
+       q.payload - 'extra' || jsonb_build_object('content', left(q.payload->>'content', 600)))
+       ORDER BY q.priority, q.seq), '[]')
+     FROM (SELECT * FROM items i WHERE i.tenant = a.tenant AND i.agent_id = a.id
+              AND i.status = 'queued' ORDER BY i.priority, i.seq LIMIT %(queue)s) q),
+  'history', (SELECT coalesce(jsonb_agg(to_jsonb(h) || jsonb_build_object('payload',
+       h.payload - 'extra' || jsonb_build_object('content', left(h.payload->>'content', 600)))
+       ORDER BY h.seq DESC), '[]') FROM h),
+  'decisions', (SELECT coalesce(jsonb_agg(to_jsonb(d) ORDER BY d.version), '[]')
+     FROM decisions d WHERE d.tenant = a.tenant AND d.item_id IN (SELECT h.id FROM h)),
+  'activities', (SELECT coalesce(jsonb_agg(to_jsonb(v) ORDER BY v.started_at, v.id), '[]')
+     FROM activities v WHERE v.tenant = a.tenant AND v.item_id IN (SELECT h.id FROM h)),
+  'lost', (SELECT coalesce(jsonb_object_agg(lost.status, lost.n), '{}') FROM lost))::text
+  FROM a"""
+
+_BEFORE = """
+SELECT i.id, i.seq FROM items i
+ WHERE i.tenant = %(tenant)s AND i.agent_id = %(id)s AND i.seq < %(before)s
+   AND (%(types)s::text[] IS NULL OR i.source_type = ANY(%(types)s))
+   AND (%(category)s::text IS NULL OR i.category = %(category)s)
+ ORDER BY i.seq DESC LIMIT %(limit)s OFFSET %(offset)s"""
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """Which part of the timeline: filters, and where the page begins."""
+
+    limit: int = 50
+    offset: int = 0
+    before: int = _LATEST
+    types: list[str] | None = None
+    category: str | None = None
+    statuses: list[str] | None = None
+
+
+class Mailbox(Struct, frozen=True, kw_only=True):
+    """The rows of a mailbox; `history` newest first, one more than wanted if more follow."""
+
+    agent: AgentRow
+    queue: tuple[ItemRow, ...] = ()
+    history: tuple[ItemRow, ...] = ()
+    decisions: tuple[DecisionRow, ...] = ()
+    activities: tuple[ActivityRow, ...] = ()
+    lost: dict[str, int] = {}
+    """How many items were cancelled and how many given up."""
+    position: str | None = None
+
+
+_mailbox_of = row_decoder(Mailbox)
+
+
+async def mailbox(reading: Reading, agent_id: str, wanted: Wanted) -> Mailbox:
+    """A page of an agent's mailbox.
+
+    Raises:
+        NotFound: there is no such agent, or was none at that moment.
+    """
+    found = None
+    if is_id(agent_id):
+        found = await (_now if reading.at is None else _then)(reading, agent_id, wanted)
+    if found is None:
+        raise NotFound(f"there is no agent {agent_id[:128]!r}")
+    return found
+
+
+async def _now(reading: Reading, agent_id: str, wanted: Wanted) -> Mailbox | None:
+    rows = await reading.rows(
+        _NOW,
+        id=agent_id,
+        before=wanted.before,
+        types=wanted.types,
+        category=wanted.category,
+        statuses=wanted.statuses,
+        limit=wanted.limit + 1,
+        offset=wanted.offset,
+        queue=wanted.limit,
+    )
+    return _mailbox_of(rows[0][0]) if rows else None
+
+
+async def _then(reading: Reading, agent_id: str, wanted: Wanted) -> Mailbox | None:
+    if reading.at is None:
+        return None
+    past = await past_of(reading.database, agent_stream(agent_id), reading.at)
+    if past is None or past.agent is None or past.agent.lifecycle == "deleted":
+        return None
+    history, decided, done = await _history_then(reading, past, agent_id, wanted)
+    queue = sorted(
+        (item for item in past.items.values() if status_of(item) == "queued"),
+        key=lambda item: (item.priority, item.seq),
+    )
+    lost = {s: n for s, n in past.counts.items() if s in {"cancelled", "dead_letter"} and n}
+    return Mailbox(
+        agent=past.agent,
+        queue=tuple(queue[: wanted.limit]),
+        history=tuple(history),
+        decisions=tuple(sorted(decided, key=lambda d: d.version)),
+        activities=tuple(sorted(done, key=lambda a: (a.started_at, a.id))),
+        lost=lost,
+        position=str(reading.at),
+    )
+
+
+async def _history_then(
+    reading: Reading, past: Past, agent_id: str, wanted: Wanted
+) -> tuple[Sequence[ItemRow], list[DecisionRow], list[ActivityRow]]:
+    """Items accepted by then; a status is one that an item had then, so those are folded."""
+    if past.agent is None or reading.at is None:
+        return [], [], []
+    before = min(wanted.before, past.agent.next_seq)
+    filtered = wanted.statuses is not None
+    skip = wanted.offset if filtered else 0
+    history: list[ItemRow] = []
+    decided: list[DecisionRow] = []
+    done: list[ActivityRow] = []
+    while len(history) <= wanted.limit:
+        step = _SCAN if filtered else wanted.limit + 1
+        found = await reading.rows(
+            _BEFORE,
+            id=agent_id,
+            before=before,
+            types=wanted.types,
+            category=wanted.category,
+            limit=step,
+            offset=0 if filtered else wanted.offset,
+        )
+        rows, _ = await rows_of_items(reading.database, [row[0] for row in found], reading.at)
+        for item_id, _seq in found:
+            item = rows.get(("items", item_id))
+            if item is None or (wanted.statuses and status_of(item) not in wanted.statuses):
+                continue
+            if skip:
+                skip -= 1
+                continue
+            history.append(item)
+        decided += [row for (table, _), row in rows.items() if table == "decisions" and row]
+        done += [row for (table, _), row in rows.items() if table == "activities" and row]
+        if not filtered or len(found) < step:
+            break
+        before = found[-1][1]
+    return history[: wanted.limit + 1], decided, done
