@@ -7,10 +7,11 @@ done about them is done by real child processes. Nothing here waits but for what
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,24 @@ WITHIN_S = 20.0
 _agent_of, _item_of = row_decoder(AgentRow), row_decoder(ItemRow)
 
 Rule = dict[str, Any]
+
+
+def call(tool: str, **args: Any) -> dict[str, Any]:
+    """A tool call as a script says it."""
+    return {"tool": tool, "args": args}
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Keep `test_append` from writing its line: it waits for the lock on its file."""
+    with path.open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def lines(path: Path) -> int:
+    """How often `test_append` has really run."""
+    return path.read_text("utf-8").count("\n")
 
 
 class Crew:
@@ -169,6 +188,20 @@ class Crew:
                 return await cursor.fetchone() == (True,)
 
         await self.until(idle)
+
+    async def at_work(self, count: int) -> None:
+        """Wait until so many workers hold a lease, no more and no less."""
+
+        async def so() -> bool:
+            async with self.database.connection() as connection:
+                cursor = await connection.execute("SELECT count(*) FROM workers")
+                return await cursor.fetchone() == (count,)
+
+        await self.until(so)
+
+    async def left(self, pid: int, within_s: float = WITHIN_S) -> int:
+        """Wait until a worker has ended; answers its exit code."""
+        return await asyncio.wait_for(self.stack.ended(pid), within_s)
 
     async def blocked_by(self, blocker: psycopg.Connection[Any], count: int) -> None:
         """Wait until `count` other backends wait for what a connection holds."""

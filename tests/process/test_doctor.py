@@ -24,7 +24,7 @@ async def doctor(settings: Settings, **environ: str) -> tuple[int, dict[str, str
     said, _ = await asyncio.wait_for(process.communicate(), 60)
     answer: dict[str, Any] = json.loads(said)
     wrong = {check["name"]: check["detail"] for check in answer["checks"] if not check["ok"]}
-    assert answer["ok"] is not wrong
+    assert answer["ok"] is (not wrong)
     return process.returncode or 0, wrong
 
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
 
-from tests.process.crew import Crew
+from tests.process.crew import Crew, call, lines, locked
 from undivided.domain.events.flights import FlightAcquired
 from undivided.domain.events.sessions import (
     ModelResponded,
@@ -24,10 +21,6 @@ from undivided.domain.outcomes import Completed
 from undivided.domain.turn import INTERRUPTED
 
 pytestmark = pytest.mark.process
-
-
-def call(tool: str, **args: Any) -> dict[str, Any]:
-    return {"tool": tool, "args": args}
 
 
 class TestInAModelCall:
@@ -71,7 +64,7 @@ class TestInATool:
                 held.enter_context(locked(tmp_path / effect))
             await self.killed(crew, tmp_path)
         await self.carried_on(crew)
-        assert lines(tmp_path) == {"pure": 1, "idempotent": 1, "once": 0}
+        assert {e: lines(tmp_path / e) for e in EFFECTS} == {"pure": 1, "idempotent": 1, "once": 0}
         await self.told(crew)
 
     async def test_after_it_took_effect(self, crew: Crew, tmp_path: Path) -> None:
@@ -85,9 +78,9 @@ class TestInATool:
             await crew.blocked_by(blocker, 3)
             crew.kill(crew.stack.pids("worker")[0])
             await crew.ended_by_hand(blocker)
-        assert lines(tmp_path) == {"pure": 1, "idempotent": 1, "once": 1}
+        assert {e: lines(tmp_path / e) for e in EFFECTS} == {"pure": 1, "idempotent": 1, "once": 1}
         await self.carried_on(crew)
-        assert lines(tmp_path) == {"pure": 2, "idempotent": 1, "once": 1}
+        assert {e: lines(tmp_path / e) for e in EFFECTS} == {"pure": 2, "idempotent": 1, "once": 1}
         await self.told(crew)
 
     async def started(self, crew: Crew, tmp_path: Path) -> None:
@@ -120,15 +113,3 @@ class TestInATool:
             assert (result.resolution == "interrupted") is in_doubt
             assert (result.content == INTERRUPTED) is in_doubt
         assert all(one.outcome == Completed("so") for one in await crew.events(TurnEnded))
-
-
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Keep the tool from writing its line: it waits for the lock on its file."""
-    with path.open("ab") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
-def lines(folder: Path) -> dict[str, int]:
-    return {effect: (folder / effect).read_text().count("\n") for effect in EFFECTS}

@@ -32,7 +32,7 @@ def surroundings(environ: Mapping[str, str], data: Path = DEFAULT_DATA) -> dict[
         "DATABASE_OWNER_URL": _as_owner(run.database_url, servers),
         "REDIS_URL": run.redis_url,
     }
-    return {**found, **environ}
+    return found | {name: value for name, value in environ.items() if value}
 
 
 def _as_owner(url: str, servers: Servers) -> str:
