@@ -17,6 +17,7 @@ STREAMS = {
     flights: "`agent:<id>`: who holds it, and what its focus waits for",
     sessions: "`session:<id>`: turns and their steps",
 }
+TABLE = "| event | schema | what it says | fields |\n|---|---|---|---|"
 HEAD = """# Events
 
 Every fact that Undivided keeps, in the order in which a newcomer should read them. This page is
@@ -29,7 +30,7 @@ def page() -> str:
     """The whole page."""
     parts = [HEAD]
     for module, stream in STREAMS.items():
-        parts.append(f"## {stream}\n\n| event | schema | what it says | fields |\n|---|---|---|---|")
+        parts.append(f"## {stream}\n\n{TABLE}")
         parts += [
             _row(kind, *named)
             for kind, named in CATALOGUE.items()
