@@ -7,7 +7,8 @@ Round trips, not flushes, are the cost of an append, so that each of these is on
 - `agent_view` reads what a decision about an agent reads, and takes the stream's row lock
   first where the caller is about to append. Each statement in it has a snapshot of its own
   (READ COMMITTED), so that what is read after a wait for the lock is what the last holder
-  committed.
+  committed. No variable has the type of a table: a call that waits for the lock would meet
+  another table after a rebuild.
 - `sweep` renews a worker's lease and answers what nobody is looking after.
 
 They are written from `tables.py` and replaced whole by every `migrate`, after the migrations.
@@ -40,7 +41,7 @@ def _write_rows(table: Table) -> str:
     IF p_batch->'gone' ? '{table.name}' THEN
       DELETE FROM {table.name} WHERE tenant = p_tenant AND id IN
         (SELECT jsonb_array_elements_text(p_batch->'gone'->'{table.name}'));
-    END IF;"""
+    END IF;"""  # noqa: S608 -- names and columns are those of tables.py
 
 
 _APPEND_HEAD = """
@@ -104,7 +105,7 @@ CREATE OR REPLACE FUNCTION agent_view(p_tenant text, p_agent text, p_lock boolea
 RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE
   v_version bigint;
-  v_agent agents;
+  v_agent jsonb;
   v_flight jsonb;
   v_queue jsonb := '[]';
   v_focus jsonb := '[]';
@@ -118,7 +119,7 @@ BEGIN
       WHERE s.tenant = p_tenant AND s.stream = 'agent:' || p_agent;
   END IF;
   v_now := clock_timestamp();
-  SELECT a.* INTO v_agent FROM agents a WHERE a.tenant = p_tenant AND a.id = p_agent;
+  SELECT to_jsonb(a) INTO v_agent FROM agents a WHERE a.tenant = p_tenant AND a.id = p_agent;
   IF p_queue > 0 THEN
     SELECT to_jsonb(f) INTO v_flight FROM flights f
       WHERE f.tenant = p_tenant AND f.id = p_agent;
@@ -127,14 +128,14 @@ BEGIN
         WHERE i.tenant = p_tenant AND i.agent_id = p_agent AND i.status = 'queued'
           AND (i.not_before IS NULL OR i.not_before <= v_now)
         ORDER BY i.priority, i.seq LIMIT p_queue) q;
-    IF v_agent.attention ? 'item_ids' THEN
+    IF v_agent->'attention' ? 'item_ids' THEN
       SELECT coalesce(jsonb_agg(to_jsonb(i)), '[]') INTO v_focus FROM items i
         WHERE i.tenant = p_tenant
-          AND i.id IN (SELECT jsonb_array_elements_text(v_agent.attention->'item_ids'));
+          AND i.id IN (SELECT jsonb_array_elements_text(v_agent->'attention'->'item_ids'));
     END IF;
   END IF;
   RETURN jsonb_build_object('version', coalesce(v_version, 0), 'now', v_now,
-    'agent', CASE WHEN v_agent.id IS NULL THEN NULL ELSE to_jsonb(v_agent) END,
+    'agent', v_agent,
     'flight', v_flight, 'queue', v_queue, 'focus', v_focus);
 END $$;
 """
