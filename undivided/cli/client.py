@@ -10,7 +10,9 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeVar
 from urllib.parse import quote
@@ -19,6 +21,7 @@ import httpx
 import typer
 
 from undivided.cli.sse import Decoder, ServerEvent
+from undivided.cli.views.cells import one_line
 
 DEFAULT_URL = "http://127.0.0.1:8420"
 RUN_FILE = Path(".undivided") / "run.json"
@@ -26,8 +29,15 @@ RUN_FILE = Path(".undivided") / "run.json"
 NO, USAGE, UNREACHABLE = 1, 2, 3
 """Exit codes: the answer is no; the call was a mistake; no server answered."""
 
+RESUMED = "resumed"
+"""Name of the event that says: the stream broke off here, and goes on."""
+
+OVER = frozenset({"done", "error"})
+"""Names of the events that end a conversation."""
+
 _TIMEOUT = httpx.Timeout(90.0, connect=5.0)
 _BUSY = {429, 502, 503, 504}
+_REFUSED = {409, 412, 429}
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 1.0
 
 T = TypeVar("T")
@@ -85,15 +95,38 @@ def route(*parts: str) -> str:
 
 
 def finish(work: Coroutine[Any, Any, T]) -> T:
-    """Run a command's work; a refusal or a silent server becomes a sentence and an exit code."""
-    try:
+    """Run a command's work; what goes wrong is told as by `failures_told`."""
+    with failures_told():
         return asyncio.run(work)
-    except Unreachable as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(UNREACHABLE) from error
-    except Problem as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(UNREACHABLE if error.status in _BUSY else USAGE) from error
+
+
+@contextmanager
+def failures_told() -> Iterator[None]:
+    """A refusal or a silent server becomes a sentence and an exit code."""
+    try:
+        yield
+    except (Unreachable, Problem) as error:
+        typer.echo(one_line(str(error)), err=True)
+        raise typer.Exit(exit_code(error)) from error
+
+
+def exit_code(error: Unreachable | Problem) -> int:
+    """How a command ends after this: nobody there, refused by a rule, or asked wrongly."""
+    if isinstance(error, Unreachable) or error.status >= httpx.codes.INTERNAL_SERVER_ERROR:
+        return UNREACHABLE
+    return NO if error.status in _REFUSED else USAGE
+
+
+async def ask(url: str | None, path: str, **query: Any) -> Any:
+    """The answer to one query, over a connection of its own."""
+    async with connect(url) as client:
+        return await client.get(path, **query)
+
+
+async def tell(url: str | None, path: str, body: Any) -> Any:
+    """The answer to one command, over a connection of its own."""
+    async with connect(url) as client:
+        return await client.post(path, body)
 
 
 class Client:
@@ -128,6 +161,10 @@ class Client:
         request = self._http.build_request("POST", path, content=content, headers=headers)
         return await self._answer(request, again=key is not None)
 
+    async def delete(self, path: str) -> Any:
+        """The answer to a deletion."""
+        return await self._answer(self._http.build_request("DELETE", path), again=False)
+
     async def pages(self, path: str, **query: Any) -> AsyncIterator[dict[str, Any]]:
         """Every entry of a list, page after page."""
         cursor = None
@@ -143,10 +180,39 @@ class Client:
         self, path: str, after: str | None = None, **query: Any
     ) -> AsyncIterator[ServerEvent]:
         """An event stream without end, taken up again where it broke off."""
+        request = partial(self._http.build_request, "GET", path, params=_present(query))
+        async for event in self._followed(request, after):
+            if event.event != RESUMED:
+                yield event
+
+    async def conversation(
+        self, path: str, body: Any, key: str, after: str | None = None
+    ) -> AsyncIterator[ServerEvent]:
+        """The events with which a command is answered, up to the one that ends them.
+
+        Where the stream broke off and was taken up again there is a `RESUMED` among them:
+        events without an id that came before it may come again.
+        """
+        content = json.dumps(body).encode("ascii")
+        fixed = {"content-type": "application/json", "idempotency-key": key}
+
+        def request(headers: dict[str, str]) -> httpx.Request:
+            return self._http.build_request(
+                "POST", path, content=content, headers={**fixed, **headers}
+            )
+
+        async for event in self._followed(request, after):
+            yield event
+            if event.event in OVER:
+                return
+
+    async def _followed(
+        self, request: Callable[..., httpx.Request], after: str | None
+    ) -> AsyncIterator[ServerEvent]:
         seen, patience = after, Patience(self._patience_s)
         while True:
             try:
-                async for event in self._stream(path, seen, query):
+                async for event in self._stream(request, seen):
                     seen, patience = event.id or seen, Patience(self._patience_s)
                     yield event
                 await patience.wait(Unreachable(self.url, "the stream ended"))
@@ -156,22 +222,25 @@ class Client:
                 if error.status not in _BUSY:
                     raise
                 await patience.wait(error)
+            yield ServerEvent(RESUMED, "{}")
 
     async def _stream(
-        self, path: str, seen: str | None, query: dict[str, Any]
+        self, request: Callable[..., httpx.Request], seen: str | None
     ) -> AsyncIterator[ServerEvent]:
         headers = {"accept": "text/event-stream"}
         if seen:
             headers["last-event-id"] = seen
         decoder = Decoder()
-        stream = self._http.stream("GET", path, params=_present(query), headers=headers)
-        async with stream as answer:
+        answer = await self._http.send(request(headers=headers), stream=True)
+        try:
             if answer.is_error:
                 await answer.aread()
                 raise _problem(answer)
             async for piece in answer.aiter_bytes():
                 for event in decoder.feed(piece):
                     yield event
+        finally:
+            await answer.aclose()
 
     async def _answer(self, request: httpx.Request, again: bool) -> Any:
         patience = Patience(self._patience_s if again else 0.0)

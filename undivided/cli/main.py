@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from undivided.cli.commands import doctor, processes, rehearse
+from undivided.cli.commands import agents, doctor, minds, processes, rehearse, talking
 
 app = typer.Typer(
     name="undivided",
@@ -14,5 +14,5 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
 )
 
-for command in (processes, doctor, rehearse):
+for command in (processes, doctor, agents, talking, minds, rehearse):
     command.register(app)

@@ -1,0 +1,1 @@
+"""Talking to an agent in a terminal."""

@@ -1,0 +1,49 @@
+"""`undivided mind` and `undivided mailbox`: what an agent attends to, and what came to it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from undivided.cli.answers import show
+from undivided.cli.client import ask, finish, route
+from undivided.cli.options import TALK, AgentId, AsJson, At, Cursor, Limit, Url
+from undivided.cli.views.mailbox import mailbox_chosen_view, mailbox_view
+from undivided.cli.views.mind import mind_view
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the command line."""
+    app.command(rich_help_panel=TALK)(mind)
+    app.command(rich_help_panel=TALK)(mailbox)
+
+
+def mind(agent: AgentId, at: At = None, url: Url = None, as_json: AsJson = False) -> None:
+    """Show what an agent attends to, what waits for it, and what it decided lately and why."""
+    show(finish(ask(url, route("agents", agent, "mind"), at=at)), as_json, mind_view)
+
+
+def mailbox(
+    agent: AgentId,
+    status: Annotated[
+        str | None,
+        typer.Option(help="Only items in these states, such as completed,dead_letter.",
+                     show_default=False),
+    ] = None,
+    type_: Annotated[
+        str | None,
+        typer.Option("--type", help="Only stimuli of these types, such as human_chat,a2a_message.",
+                     show_default=False),
+    ] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    at: At = None,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Show everything that reached an agent: what waits, and what became of the rest."""
+    query = {"status": status, "type": type_, "limit": limit, "cursor": cursor, "at": at}
+    box = finish(ask(url, route("agents", agent, "mailbox"), **query))
+    chosen = any(part is not None for part in (status, type_, cursor))
+    show(box, as_json, mailbox_chosen_view if chosen else mailbox_view)

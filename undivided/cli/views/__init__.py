@@ -1,0 +1,1 @@
+"""How answers of the API look in a terminal: pure functions from JSON to Rich renderables."""
