@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import httpx
@@ -30,6 +33,20 @@ class Api:
         answer = await self.client.post(f"/api{path}", headers=headers, content=sent)
         assert answer.status_code == status, answer.text
         return answer.json()
+
+    async def until(self, path: str, true: Callable[[Any], bool], within_s: float = 10) -> Any:
+        """GET `path` until the answer is as wanted."""
+        async with asyncio.timeout(within_s):
+            while not true(body := await self.get(path)):  # noqa: ASYNC110 it asks over HTTP
+                await asyncio.sleep(0.01)
+        return body
+
+    def stream(
+        self, method: str, path: str, **more: Any
+    ) -> AbstractAsyncContextManager[httpx.Response]:
+        """A stream of server-sent events."""
+        headers = {"accept": "text/event-stream", **more.pop("headers", {})}
+        return self.client.stream(method, f"/api{path}", headers=headers, **more)
 
     async def agent(self, agent_id: str = "ada", **more: Any) -> Any:
         """A new agent."""

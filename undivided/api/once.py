@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
@@ -71,7 +72,7 @@ async def once(request: Request, raw: bytes, effect: Effecting) -> Response:
         return await effect(Claim(database, Meta(actor=actor)))
     if not 0 < len(key) <= KEY_LIMIT:
         raise Invalid(f"an idempotency key has 1 to {KEY_LIMIT} characters", "Idempotency-Key")
-    same = idempotency.print_of(request.method, request.url.path, raw)
+    same = idempotency.print_of(request.method, request.url.path, _canonical(raw))
     claimed = await idempotency.claim(database, key, same)
     if isinstance(claimed, Answer):
         return Response(claimed.body, claimed.status, media_type=JSON)
@@ -83,3 +84,11 @@ async def once(request: Request, raw: bytes, effect: Effecting) -> Response:
     with suppress(Unavailable):  # it took effect; the next who asks finds that in the log
         await idempotency.keep(database, claimed, Answer(told.status_code, bytes(told.body)))
     return told
+
+
+def _canonical(raw: bytes) -> bytes:
+    """A body without the accidents of how it was written down."""
+    try:
+        return json.dumps(json.loads(raw), sort_keys=True).encode("ascii")
+    except (ValueError, RecursionError):
+        return raw

@@ -17,12 +17,12 @@ import msgspec
 from msgspec import Struct
 
 from undivided.domain.coordinates import Coordinate
+from undivided.domain.errors import Unavailable
 from undivided.domain.recorded import agent_stream, session_stream
 from undivided.store.database import Database
+from undivided.store.following import POLL_S, Patience
 from undivided.store.hints import TAIL, Gap, Hints, Subscription, deltas_of
 from undivided.store.tail import Logged, Wanted, read_tail
-
-POLL_S = 1.0
 
 _AT = """
 SELECT coalesce(e.data->>'item_id', t.item_ids->>0), coalesce(t.session_id, i.session_id), t.id,
@@ -90,12 +90,17 @@ async def follow_item(database: Database, hints: Hints, item: Followed) -> Async
     async with AsyncExitStack() as stack:
         await listener.begin(stack, item)
         after, turn_id = item.after, item.turn_id
-        sessions = {item.session_id}
+        sessions, patience = {item.session_id}, Patience()
         while True:
             for piece in listener.pieces():
                 yield piece
             streams = [agent_stream(item.agent_id), *map(session_stream, sorted(sessions))]
-            page = await read_tail(database, after, Wanted(streams=streams))
+            try:
+                page = await read_tail(database, after, Wanted(streams=streams))
+            except Unavailable:
+                await asyncio.sleep(POLL_S)
+                yield Quiet()
+                continue
             after = page.end
             for event in page.events:
                 step = Step(event, event.plain_data())
@@ -111,7 +116,10 @@ async def follow_item(database: Database, hints: Hints, item: Followed) -> Async
                         break
                 yield step
             else:
-                if not page.full and not await listener.news():
+                if page.events:
+                    patience = Patience()
+                pause_s = patience.pause_s(page.in_flight)
+                if not page.full and not await listener.news(pause_s) and pause_s == POLL_S:
                     yield Quiet()
 
 
@@ -140,10 +148,10 @@ class _Listener:
         heard, self._waiting = self._waiting, []
         return heard
 
-    async def news(self) -> bool:
-        """Wait for a piece or a commit, a second at most; whether either came."""
+    async def news(self, within_s: float) -> bool:
+        """Wait for a piece or a commit; whether either came."""
         sources = [s for s in (self._commits, self._pieces) if s is not None]
-        asked = [asyncio.create_task(source.next(POLL_S)) for source in sources]
+        asked = [asyncio.create_task(source.next(within_s)) for source in sources]
         try:
             await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
         finally:

@@ -6,17 +6,37 @@ held while it waits, least of all a database connection.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
+from msgspec import Struct
+
 from undivided.domain.coordinates import Coordinate
+from undivided.domain.errors import Unavailable
 from undivided.store.database import Database
 from undivided.store.hints import TAIL, Hints
 from undivided.store.tail import EVERYTHING, Logged, Wanted, read_tail
 
 POLL_S = 1.0
-SETTLE_S = 0.02
-"""How soon to look again when a hint came before its event was settled."""
+FIRST_PAUSE_S = 0.01
 PAGE_ROWS, PAGE_BYTES = 200, 1024 * 1024
+
+
+class Patience(Struct):
+    """How long to wait for the next hint before looking again.
+
+    While transactions are open, a hint may have come before its event was settled: then the
+    pauses begin short, and grow in case one stays open.
+    """
+
+    growing_s: float = FIRST_PAUSE_S
+
+    def pause_s(self, in_flight: bool) -> float:
+        """The next pause."""
+        if not in_flight:
+            return POLL_S
+        self.growing_s, pause_s = min(2 * self.growing_s, POLL_S), self.growing_s
+        return pause_s
 
 
 async def follow(
@@ -31,17 +51,23 @@ async def follow(
     An empty list says that nothing came for `quiet_s` seconds.
     """
     async with hints.subscribe(TAIL) as news:
-        quiet = 0.0
+        quiet, patience = 0.0, Patience()
         while True:
-            page = await read_tail(database, after, wanted, PAGE_ROWS, PAGE_BYTES)
+            try:
+                page = await read_tail(database, after, wanted, PAGE_ROWS, PAGE_BYTES)
+            except Unavailable:  # whoever follows is not to notice but by the silence
+                await asyncio.sleep(POLL_S)
+                yield []
+                continue
             after = page.end
             if page.events:
-                quiet = 0.0
+                quiet, patience = 0.0, Patience()
                 yield page.events
             if page.full:
                 continue
-            heard = await news.next(within_s=POLL_S)
-            quiet += POLL_S if heard is None else 0.0
+            pause_s = patience.pause_s(page.in_flight)
+            heard = await news.next(within_s=pause_s)
+            quiet += pause_s if heard is None else 0.0
             if quiet >= quiet_s:
                 quiet = 0.0
                 yield []

@@ -31,8 +31,10 @@ CURRENT = dict(CATALOGUE.values())
 
 _PAGE = """
 WITH h AS MATERIALIZED (
-  SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint + txid_base AS txid FROM log_base),
-some AS (
+  SELECT pg_snapshot_xmin(s)::text::bigint + txid_base AS txid,
+         pg_snapshot_xmin(s) <> pg_snapshot_xmax(s) AS in_flight
+    FROM log_base, pg_current_snapshot() s),
+fetched AS (
   SELECT e.* FROM events e
    WHERE e.tenant = %(tenant)s AND (e.txid, e.position) > (%(txid)s, %(position)s)
      AND e.txid < (SELECT h.txid FROM h)
@@ -43,9 +45,9 @@ some AS (
 page AS (
   SELECT s.*, sum(s.bytes) OVER (ORDER BY s.txid, s.position) AS total,
          row_number() OVER (ORDER BY s.txid, s.position) AS nth, count(*) OVER () AS found
-    FROM some s)
+    FROM fetched s)
 SELECT h.txid, p.txid, p.position, p.id::text, p.stream, p.version, p.type, p.schema,
-       p.data::text, p.meta::text, p.recorded_at, p.total, p.found
+       p.data::text, p.meta::text, p.recorded_at, p.total, p.found, h.in_flight
   FROM h LEFT JOIN page p ON p.nth = 1 OR p.total <= %(bytes)s
  ORDER BY p.txid, p.position"""
 
@@ -95,6 +97,8 @@ class Page(Struct, frozen=True):
     end: Coordinate
     full: bool
     """Whether more may follow at once."""
+    in_flight: bool = False
+    """Whether transactions are open that may have written events before those read here."""
 
 
 async def read_tail(
@@ -116,11 +120,12 @@ async def read_tail(
         cursor = await connection.execute(_PAGE, values)
         found = await cursor.fetchall()
     settled, there = (found[0][0], found[0][12] or 0) if found else (0, 0)
+    in_flight = bool(found and found[0][13])
     kept = await _within(database, [row for row in found if row[1] is not None], max_bytes)
     events = await logged_rows(database, kept)
     if len(kept) < there or there == rows:
-        return Page(events, events[-1].coordinate, full=True)
-    return Page(events, _end(events, after, settled, wanted.until), full=False)
+        return Page(events, events[-1].coordinate, True, in_flight)
+    return Page(events, _end(events, after, settled, wanted.until), False, in_flight)
 
 
 async def logged_rows(database: Database, rows: list[Any]) -> list[Logged]:
