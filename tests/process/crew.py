@@ -118,7 +118,7 @@ class Crew:
             rows = await cursor.fetchall()
             names = {name for row in rows for name in blob_references(row[2])}
             blobs = await load_blobs(connection, names) if names else {}
-        found = (decode_event(*row, blobs) for row in rows)
+        found = (decode_event(row[0], row[1], row[2], blobs) for row in rows)
         return [event for event in found if isinstance(event, kind)]
 
     async def row(self, agent_id: str) -> AgentRow:
@@ -196,6 +196,14 @@ class Crew:
             async with self.database.connection() as connection:
                 cursor = await connection.execute("SELECT count(*) FROM workers")
                 return await cursor.fetchone() == (count,)
+
+        await self.until(so)
+
+    async def leaving(self) -> None:
+        """Wait until a worker has said that it is leaving."""
+
+        async def so() -> bool:
+            return "leaving" in self.stack.said("worker")
 
         await self.until(so)
 

@@ -34,7 +34,7 @@ async def test_in_a_tool(crew: Crew, tmp_path: Path) -> None:
         crew.hire()
         await crew.at_work(2)
         crew.kill(leaver, signal.SIGTERM)
-        await crew.ringing_refused(leaver)
+        await crew.leaving()
     assert await crew.left(leaver) == 0
     await crew.over(item)
     assert lines(tmp_path / "once") == 1

@@ -65,6 +65,11 @@ class Stack:
         if sign is signal.SIGKILL:
             process.wait()
 
+    async def ended(self, pid: int) -> int:
+        """Wait for one of the processes to end; answers its exit code."""
+        process = next(process for _, process in self._processes if process.pid == pid)
+        return await asyncio.to_thread(process.wait)
+
     async def ready(self, within_s: float = 30) -> None:
         """Wait until the API says that it can serve."""
         async with asyncio.timeout(within_s), httpx.AsyncClient(base_url=self.url) as client:

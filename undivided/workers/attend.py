@@ -11,6 +11,7 @@ that no flight holds the agent, and tries again until the lock is free.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 
 from undivided.domain.errors import Conflict, NotFound, StaleFlight, Unavailable, Undivided
@@ -34,21 +35,32 @@ class Attendant:
         self._log, self._locks, self._driver, self._doorbell = log, locks, driver, doorbell
         self._flights: dict[str, Signals] = {}
         self._leaving = False
-        self._landed = asyncio.Event()
-        self._landed.set()
+        self._attending = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
 
     async def idle_within(self, seconds: float) -> bool:
-        """Wait until nothing is in flight here; answers whether that came to be."""
-        try:
-            await asyncio.wait_for(self._landed.wait(), seconds)
-        except TimeoutError:
-            return False
-        return True
+        """Wait until nobody is attended to here; answers whether that came to be.
+
+        Whoever is only just being taken counts too: closing the lock connection meanwhile
+        would orphan a turn that has hardly begun.
+        """
+        if not self._idle.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._idle.wait(), seconds)
+        return self._idle.is_set()
 
     async def attend(self, agent_id: str) -> None:
         """Do whatever is due for an agent, if nobody else does."""
         if not self._leaving and not self._locks.lost.is_set():
-            await self._attend(agent_id)
+            self._attending += 1
+            self._idle.clear()
+            try:
+                await self._attend(agent_id)
+            finally:
+                self._attending -= 1
+                if self._attending == 0:
+                    self._idle.set()
         if self.leaving():
             self._doorbell.ring([agent_id])
 
@@ -59,7 +71,7 @@ class Attendant:
                     await self._work(agent_id)
                 finally:
                     await self._locks.release(agent_id)
-        except (Unavailable, NotFound) as error:
+        except (Unavailable, NotFound, Conflict) as error:
             logger.warning("attend agent=%s given up: %s", agent_id, error)
         except Exception:
             logger.exception("attend agent=%s broke; the sweep tries again", agent_id)
@@ -111,7 +123,6 @@ class Attendant:
             signals = Signals()
             signals.leaving = self._leaving
             self._flights[agent_id] = signals
-            self._landed.clear()
             try:
                 more = await self._driver.fly(flight, signals)
             except (StaleFlight, Conflict) as error:
@@ -119,8 +130,6 @@ class Attendant:
                 await self._fence(flight, error)
             finally:
                 del self._flights[agent_id]
-                if not self._flights:
-                    self._landed.set()
 
     async def _fence(self, flight: Flight, error: Undivided) -> None:
         logger.warning(

@@ -44,17 +44,28 @@ async def work(settings: Settings, threads: int) -> None:
     Raises:
         PoolerInTransactionMode: session locks would not hold; nothing was started.
     """
-    leaving = asyncio.Event()
+    leaving = Leaving()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, leaving.set)
-    await _reachable(settings, leaving)
+        loop.add_signal_handler(number, leaving.asked)
+    await _reachable(settings, leaving.begun)
     worker = Worker(settings, threads)
     await worker.start()
     try:
         await worker.run(leaving)
     finally:
         await worker.close()
+
+
+class Leaving:
+    """How a process is asked to leave: once to do so in order, twice to break off its calls."""
+
+    def __init__(self) -> None:
+        self.begun, self.urgent = asyncio.Event(), asyncio.Event()
+
+    def asked(self) -> None:
+        """Somebody asks, for the first time or again."""
+        (self.urgent if self.begun.is_set() else self.begun).set()
 
 
 async def _reachable(settings: Settings, leaving: asyncio.Event) -> None:
@@ -90,17 +101,17 @@ class Worker:
         await self._hints.start()
         await self._doorbell.start()
 
-    async def run(self, leaving: asyncio.Event) -> None:
+    async def run(self, leaving: Leaving) -> None:
         """Attend and sweep until `leaving`, then leave in order."""
         self._attendance.start(asyncio.get_running_loop(), self._attend, self._threads)
         stops = asyncio.create_task(self._hear_stops())
-        while not leaving.is_set():
+        while not leaving.begun.is_set():
             try:
                 await self._on_one_connection(leaving)
             except Unavailable as error:
                 logger.warning("%s; starting over", error)
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(leaving.wait(), RETRY_S)
+                    await asyncio.wait_for(leaving.begun.wait(), RETRY_S)
         stops.cancel()
 
     async def close(self) -> None:
@@ -115,7 +126,7 @@ class Worker:
         if self._attendant is not None:
             await self._attendant.attend(agent_id)
 
-    async def _on_one_connection(self, leaving: asyncio.Event) -> None:
+    async def _on_one_connection(self, leaving: Leaving) -> None:
         """Hold flights on one lock connection until it is lost or the process leaves."""
         lease_s = self._settings.config.workers.lease_s
         worker_id = f"{socket.gethostname()}.{os.getpid()}.{fresh_id('wrk')}"
@@ -124,9 +135,9 @@ class Worker:
         self._attendant = attendant
         sweeping = asyncio.create_task(self._sweep(locks, attendant))
         try:
-            await _first_of(leaving.wait(), locks.lost.wait())
-            if leaving.is_set():
-                await self._leave(attendant)
+            await _first_of(leaving.begun.wait(), locks.lost.wait())
+            if leaving.begun.is_set():
+                await self._leave(attendant, leaving)
         finally:
             sweeping.cancel()
             await asyncio.gather(sweeping, return_exceptions=True)
@@ -157,11 +168,13 @@ class Worker:
             else:
                 await asyncio.sleep(config.sweep_s)
 
-    async def _leave(self, attendant: Attendant) -> None:
+    async def _leave(self, attendant: Attendant, leaving: Leaving) -> None:
         """Stop claiming, reach the next yield points, break off what does not get there."""
+        logger.info("leaving pid=%d", os.getpid())
         self._attendance.stop()
         attendant.leave()
-        if not await attendant.idle_within(SOFT_LEAVE_S):
+        await _first_of(attendant.idle_within(SOFT_LEAVE_S), leaving.urgent.wait())
+        if not await attendant.idle_within(0):
             attendant.break_off("leaving")
             await attendant.idle_within(HARD_LEAVE_S)
 
