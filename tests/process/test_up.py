@@ -13,7 +13,9 @@ import psycopg
 import pytest
 
 from tests.process.running import Running, agents, all_pids, command, new_agent
+from tests.support.servers import environment_for
 from undivided.cli.stack.spawn import alive, until
+from undivided.store.settings import Settings
 
 pytestmark = pytest.mark.process
 
@@ -85,6 +87,27 @@ class TestAWholeLife:
         await up.until(lambda: not set(all_pids(up.run())) & set(all_pids(before)))
         await up.until(lambda: _answers(up.url))
         assert await agents(up.url) == ["ada"]
+
+
+class TestGivenServers:
+    """With --no-embedded the servers are somebody else's."""
+
+    async def test_it_serves_on_them(self, up: Running, settings: Settings) -> None:
+        """run.json names them, but owns no process of theirs."""
+        up.start("--no-embedded", "--workers", "1", **environment_for(settings))
+        run = await up.ready()
+        assert run["databaseUrl"] == settings.database_url
+        assert (run["pids"]["postgres"], run["pids"]["valkey"]) == (None, None)
+        assert not (up.data / "postgres").exists()
+        assert await up.stop() == 0
+
+    async def test_a_database_that_is_away(self, up: Running) -> None:
+        """One sentence, and nothing is started."""
+        away = "postgresql://app:secret@127.0.0.1:1/undivided"
+        arguments = ("--no-embedded", "--data", str(up.data), "--port", str(up.port))
+        code, said = await refused("up", *arguments, DATABASE_URL=away)
+        assert (code, said.count("\n")) == (3, 1)
+        assert "secret" not in said
 
 
 class TestRefusals:
