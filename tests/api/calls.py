@@ -37,7 +37,7 @@ class Api:
     async def until(self, path: str, true: Callable[[Any], bool], within_s: float = 10) -> Any:
         """GET `path` until the answer is as wanted."""
         async with asyncio.timeout(within_s):
-            while not true(body := await self.get(path)):  # noqa: ASYNC110 it asks over HTTP
+            while not true(body := await self.get(path)):
                 await asyncio.sleep(0.01)
         return body
 
