@@ -11,6 +11,13 @@ Round trips, not flushes, are the cost of an append, so that each of these is on
   another table after a rebuild.
 - `sweep` renews a worker's lease and answers what nobody is looking after.
 
+A transaction gets its id, and with it its place in the log, when it first locks a row, and may
+then wait for another row while a transaction with a later id writes that one first. So whoever
+may have to wait waits before that, for advisory locks, which give no id: one a stream that
+several write, in the order of their names (`lock_streams`), and then one a flight, exclusive
+where the epoch may rise and shared where an append is fenced. Therefore the versions of a stream
+stand in the log in their order, and no step stands behind the flight that fenced it.
+
 They are written from `tables.py` and replaced whole by every `migrate`, after the migrations.
 No NOTIFY and no global lock here: either would let one commit at a time through.
 """
@@ -55,6 +62,8 @@ DECLARE
   v_position bigint;
 BEGIN
   IF p_batch ? 'fence' THEN
+    PERFORM pg_advisory_xact_lock_shared(
+      hashtextextended('flight ' || p_tenant || '/' || (p_batch->'fence'->>'agent'), 0));
     PERFORM 1 FROM flights f
       WHERE f.tenant = p_tenant AND f.id = p_batch->'fence'->>'agent'
         AND f.epoch = (p_batch->'fence'->>'epoch')::bigint AND f.held
@@ -100,6 +109,18 @@ _APPEND_TAIL = """
 END $$;
 """
 
+_LOCK_STREAMS = """
+CREATE OR REPLACE FUNCTION lock_streams(p_tenant text, p_streams text[]) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+  v_stream text;
+BEGIN
+  FOR v_stream IN SELECT x FROM unnest(p_streams) x ORDER BY x COLLATE "C" LOOP
+    PERFORM pg_advisory_xact_lock(hashtextextended('stream ' || p_tenant || '/' || v_stream, 0));
+  END LOOP;
+END $$;
+"""
+
 _VIEW = """
 CREATE OR REPLACE FUNCTION agent_view(p_tenant text, p_agent text, p_lock boolean, p_queue int)
 RETURNS jsonb LANGUAGE plpgsql AS $$
@@ -112,6 +133,10 @@ DECLARE
   v_now timestamptz;
 BEGIN
   IF p_lock THEN
+    PERFORM lock_streams(p_tenant, ARRAY['agent:' || p_agent]);
+    IF p_queue > 0 THEN
+      PERFORM pg_advisory_xact_lock(hashtextextended('flight ' || p_tenant || '/' || p_agent, 0));
+    END IF;
     SELECT s.version INTO v_version FROM streams s
       WHERE s.tenant = p_tenant AND s.stream = 'agent:' || p_agent FOR UPDATE;
   ELSE
@@ -206,4 +231,4 @@ END $$;
 def function_statements() -> tuple[str, ...]:
     """Every CREATE FUNCTION of the store, in an order that Postgres takes."""
     append = _APPEND_HEAD + "".join(_write_rows(table) for table in PROJECTED) + _APPEND_TAIL
-    return (append, _VIEW, _SWEEP)
+    return (_LOCK_STREAMS, append, _VIEW, _SWEEP)
