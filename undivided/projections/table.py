@@ -6,10 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 from msgspec import Struct
 
+from undivided.domain.events.agents import MemoryNoted
+from undivided.domain.events.catalogue import CATALOGUE
+from undivided.domain.events.items import NoticePosted
 from undivided.domain.recorded import Recorded
 from undivided.domain.state.agent import AgentRow, FlightRow, MemoryRow
 from undivided.domain.state.item import ItemRow
@@ -30,11 +33,13 @@ Rows = dict[tuple[str, str], Any]
 class Projection(Struct, frozen=True):
     """One table of rows and the pure functions that fold it.
 
-    `births` are the event types that begin a row: before them there is none to read.
+    `events` are the types that can touch a row; `births` are those that begin one: before them
+    there is none to read.
     """
 
     table: str
     row: type[Any]
+    events: frozenset[type[Any]]
     keys: Callable[[Recorded], tuple[str, ...]]
     reduce: Callable[[str, Any, Recorded], Any]
     births: frozenset[str]
@@ -45,34 +50,48 @@ def _by_row(reduce: Callable[[Any, Recorded], Any]) -> Callable[[str, Any, Recor
     return lambda _key, row, recorded: reduce(row, recorded)
 
 
+def _types(union: Any) -> frozenset[type[Any]]:
+    return frozenset(get_args(union) or (union,))
+
+
 PROJECTIONS: tuple[Projection, ...] = (
-    Projection("agents", AgentRow, agents.keys, _by_row(agents.reduce),
-               frozenset({"AgentCreated"})),
-    Projection("flights", FlightRow, flights.keys, _by_row(flights.reduce), frozenset()),
-    Projection("items", ItemRow, items.keys, _by_row(items.reduce),
-               frozenset({"StimulusAccepted"})),
-    Projection("sessions", SessionRow, sessions.session_keys,
+    Projection("agents", AgentRow, _types(agents.TOUCHED), agents.keys,
+               _by_row(agents.reduce), frozenset({"AgentCreated"})),
+    Projection("flights", FlightRow, _types(flights.TOUCHED), flights.keys,
+               _by_row(flights.reduce), frozenset()),
+    Projection("items", ItemRow, _types(items.TOUCHED), items.keys,
+               _by_row(items.reduce), frozenset({"StimulusAccepted"})),
+    Projection("sessions", SessionRow, _types(sessions.SESSION), sessions.session_keys,
                _by_row(sessions.reduce_session), frozenset({"SessionOpened"})),
-    Projection("turns", TurnRow, sessions.turn_keys, _by_row(sessions.reduce_turn),
-               frozenset({"TurnStarted"})),
-    Projection("activities", ActivityRow, records.activity_keys,
+    Projection("turns", TurnRow, _types(sessions.TURN), sessions.turn_keys,
+               _by_row(sessions.reduce_turn), frozenset({"TurnStarted"})),
+    Projection("activities", ActivityRow, _types(records.DECIDED), records.activity_keys,
                _by_row(records.reduce_activity), frozenset({"ItemPicked"})),
-    Projection("decisions", DecisionRow, records.decision_keys,
+    Projection("decisions", DecisionRow, _types(records.DECIDED), records.decision_keys,
                _by_row(records.reduce_decision),
                frozenset({"ItemPicked", "ItemCompleted", "ItemRequeued", "ItemDeadLettered",
                           "ItemCancelled"})),
-    Projection("memories", MemoryRow, records.memory_keys, records.reduce_memory,
-               frozenset({"MemoryNoted"})),
-    Projection("notices", NoticeRow, records.notice_keys, _by_row(records.reduce_notice),
-               frozenset({"NoticePosted"})),
+    Projection("memories", MemoryRow, _types(MemoryNoted), records.memory_keys,
+               records.reduce_memory, frozenset({"MemoryNoted"})),
+    Projection("notices", NoticeRow, _types(NoticePosted), records.notice_keys,
+               _by_row(records.reduce_notice), frozenset({"NoticePosted"})),
 )  # fmt: skip
 
 BY_TABLE = {projection.table: projection for projection in PROJECTIONS}
 
 
+def _by_event() -> dict[type[Any], tuple[Projection, ...]]:
+    """For each type of event the projections whose rows it can touch, in their order."""
+    return {kind: tuple(p for p in PROJECTIONS if kind in p.events) for kind in CATALOGUE}
+
+
+_BY_EVENT = _by_event()
+
+
 def touched(recorded: Recorded) -> list[tuple[Projection, str]]:
     """Every row that an event changes."""
-    return [(p, key) for p in PROJECTIONS for key in p.keys(recorded)]
+    concerned = _BY_EVENT.get(type(recorded.event), ())
+    return [(p, key) for p in concerned for key in p.keys(recorded)]
 
 
 def fold(rows: Rows, history: list[Recorded]) -> set[tuple[str, str]]:

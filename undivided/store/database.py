@@ -13,13 +13,16 @@ from datetime import datetime, timedelta
 
 import psycopg
 from psycopg import AsyncConnection
+from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from undivided.domain.errors import Unavailable
+from undivided.store.exchange import HotConnection
 
 Connection = AsyncConnection[TupleRow]
 TENANT = "default"
+_OPEN = (TransactionStatus.INTRANS, TransactionStatus.INERROR)
 
 
 class DatabaseClock:
@@ -60,8 +63,9 @@ class Database:
     def __init__(self, url: str, size: int = 10, name: str = "undivided") -> None:
         self.clock = DatabaseClock()
         self.tenant = TENANT
-        self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
+        self._pool: AsyncConnectionPool[HotConnection] = AsyncConnectionPool(
             url,
+            connection_class=HotConnection,
             min_size=1,
             max_size=size,
             open=False,
@@ -83,21 +87,34 @@ class Database:
         await self._pool.close()
 
     @asynccontextmanager
-    async def connection(self) -> AsyncIterator[Connection]:
+    async def connection(self) -> AsyncIterator[HotConnection]:
         """Borrow a connection; it is never held across a model, tool or network call.
+
+        What is not committed when it is given back is rolled back.
 
         Raises:
             Unavailable: Postgres cannot be reached, or went away meanwhile.
         """
         try:
-            async with self._pool.connection() as connection:
+            connection = await self._pool.getconn()
+            try:
                 yield connection
+            finally:
+                await self._give_back(connection)
         except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout) as error:
             if isinstance(error, psycopg.errors.QueryCanceled):
                 raise
             raise Unavailable(
                 "the database cannot be reached; the same call can succeed later"
             ) from error
+
+    async def _give_back(self, connection: HotConnection) -> None:
+        """To the pool, which closes what is broken. Quicker than the pool's own context."""
+        try:
+            if connection.info.transaction_status in _OPEN:
+                await connection.rollback()
+        finally:
+            await self._pool.putconn(connection)
 
     async def hear_clock(self) -> datetime:
         """Ask Postgres for its time and carry it on from here."""

@@ -6,10 +6,11 @@ the fold and the write:
 
 - A row is folded only from events of one stream (see `projections/`). If the stream is still
   at the expected version, no other event can have reached the row since it was read.
-- Producers of a busy stream take its row lock before they read (`Log.locked`), so that they
-  queue instead of colliding. A transaction that locks several streams has the agent's first;
-  the session's stream is written only by the flight that holds the agent, and a user's
-  stream last: one fixed order, no deadlock.
+- Producers of a busy stream take its lock before they read (`Log.locked`), so that they queue
+  instead of colliding. A transaction that writes streams of others besides names them first
+  (`also`), and all are locked in the order of their names; the flight comes after the streams,
+  and the session's stream, which only the flight that holds the agent writes, last: one fixed
+  order, no deadlock. `functions.py` says why these locks come before any row.
 - A flight's append names its epoch. The statement share-locks the flight's row at that epoch;
   raising an epoch updates the row. Whichever comes first, a stale epoch never commits.
 
@@ -26,41 +27,44 @@ from typing import Any
 
 import msgspec
 import psycopg
-from msgspec import Raw, Struct
+from msgspec import Struct
+from psycopg.pq.abc import PGresult
 
 from undivided.domain.coordinates import Coordinate
 from undivided.domain.errors import Conflict, Corrupt, NotFound, StaleFlight
 from undivided.domain.events.catalogue import Event
 from undivided.domain.recorded import Meta, Recorded, agent_stream
-from undivided.domain.state.agent import AgentRow
 from undivided.domain.state.view import AgentView
-from undivided.projections.table import BY_TABLE, Rows, touched
+from undivided.projections.table import BY_TABLE, Rows
 from undivided.store import functions
-from undivided.store.codec import encode, encode_event, escape_text, name_of, row_decoder
+from undivided.store.batch import (
+    Addition,
+    Fence,
+    Write,
+    encoded,
+    fold_from,
+    missing,
+    number,
+    step_call,
+)
+from undivided.store.codec import row_decoder
 from undivided.store.database import Connection, Database
-from undivided.store.fresh import fresh_event_id
+from undivided.store.exchange import Call, HotConnection, Statement, exchange
 
-_APPEND = "SELECT o_txid, o_position, o_clock FROM log_append(%s, %s::jsonb)"
-_BEGIN_VIEW = "BEGIN; SELECT agent_view(%s, %s, true, %s)::text"
-_VIEW = "SELECT agent_view(%s, %s, false, %s)::text"
-_to_json = msgspec.json.Encoder().encode
+__all__ = ["Addition", "AgentTx", "Appended", "Fence", "Log"]
+
+_APPEND = Statement(
+    b"undivided_append", b"SELECT o_txid, o_position, o_clock FROM log_append($1, $2::jsonb)"
+)
+_LOCK_STREAMS = Statement(
+    b"undivided_lock_streams",
+    b"SELECT lock_streams($1, ARRAY(SELECT jsonb_array_elements_text($2::jsonb)))",
+)
+_VIEW = Statement(b"undivided_view", b"SELECT agent_view($1, $2, $3, $4)::text")
+_BEGIN = Call(Statement(b"undivided_begin", b"BEGIN"))
+_COMMIT = Call(Statement(b"undivided_commit", b"COMMIT"))
 _view_of = row_decoder(AgentView)
 _ROW_OF = {table: row_decoder(p.row) for table, p in BY_TABLE.items()}
-
-
-class Addition(Struct, frozen=True):
-    """Events for one stream that must be at `expected` (0: it must not exist yet)."""
-
-    stream: str
-    expected: int
-    events: tuple[Event, ...]
-
-
-class Fence(Struct, frozen=True):
-    """The flight in whose name an append is made."""
-
-    agent_id: str
-    epoch: int
 
 
 class Appended(Struct, frozen=True):
@@ -69,15 +73,6 @@ class Appended(Struct, frozen=True):
     coordinate: Coordinate
     events: tuple[Recorded, ...]
     rows: Rows
-
-
-class _Write(Struct):
-    """Events numbered, folded and encoded, ready to be sent."""
-
-    body: str
-    events: tuple[Recorded, ...]
-    rows: Rows
-    blobs: dict[str, bytes]
 
 
 class Log:
@@ -96,51 +91,66 @@ class Log:
             StaleFlight: `fence` names an epoch that is over.
             Unavailable: Postgres cannot be reached; whether it was written is then unknown.
         """
-        recorded = _number(additions, meta, await self._now())
-        rows = _fold_from({}, recorded, frozenset())
-        write = _encode(additions, recorded, rows, fence)
+        recorded = number(additions, meta, await self._now())
+        rows = fold_from({}, recorded, frozenset())
+        step = step_call(self.database.tenant, recorded, rows, fence)
         async with self.database.connection() as connection:
+            if step is not None:
+                (result,) = await exchange(connection, step)
+                if result.ntuples:
+                    return self._appended(result, recorded, rows)
+            write = encoded(additions, recorded, rows, fence)
             await self._keep_blobs(connection, write)
-            return await self._send(connection, _APPEND, write, fence)
+            return await self._send(connection, write, fence)
 
     @asynccontextmanager
-    async def locked(self, agent_id: str, queue: int = 0) -> AsyncIterator[AgentTx]:
+    async def locked(
+        self, agent_id: str, queue: int = 0, also: tuple[str, ...] = ()
+    ) -> AsyncIterator[AgentTx]:
         """Take the agent's row lock and read its view; leaving without an append changes nothing.
 
-        `queue`: how many eligible items the view brings; 0 leaves queue, focus and flight out.
+        `queue`: how many eligible items the view brings; 0 leaves queue, focus and flight out,
+        and is for whoever does not append in the name of a flight. `also`: streams that others
+        write too and that this transaction may append to.
 
         Raises:
             NotFound: there is no such agent.
         """
         async with self.database.connection() as connection:
-            cursor = psycopg.AsyncClientCursor(connection)
             try:
-                await cursor.execute(_BEGIN_VIEW, (self.database.tenant, agent_id, queue))
-                cursor.nextset()
-                row = await cursor.fetchone()
-                view = _view_of(row[0]) if row else None
-                if view is None or view.agent is None:
+                looking = self._looking(agent_id, queue, b"t")
+                locking = self._locking(agent_stream(agent_id), *also) if also else ()
+                results = await exchange(connection, _BEGIN, *locking, looking)
+                view = _view(results[-1])
+                if view.agent is None:
                     raise NotFound(f"there is no agent {agent_id}")
                 self.database.clock.heard(view.now)
-                yield AgentTx(self, connection, view, view.agent)
+                yield AgentTx(self, connection, view, also)
             finally:
                 await _end(connection)
 
     async def view(self, agent_id: str, queue: int = 0) -> AgentView:
         """The agent's view without a lock, for reading only; `agent` is None if unknown."""
         async with self.database.connection() as connection:
-            cursor = await connection.execute(_VIEW, (self.database.tenant, agent_id, queue))
-            row = await cursor.fetchone()
-        if row is None:
-            raise Corrupt("agent_view answered nothing")
-        return _view_of(row[0])
+            (result,) = await exchange(connection, self._looking(agent_id, queue, b"f"))
+        return _view(result)
+
+    def _looking(self, agent_id: str, queue: int, lock: bytes) -> Call:
+        if "\x00" in agent_id:
+            raise NotFound("there is no agent with NUL in its id")
+        values = (self.database.tenant.encode(), agent_id.encode(), lock, str(queue).encode())
+        return Call(_VIEW, values)
+
+    def _locking(self, *streams: str) -> tuple[Call]:
+        names = msgspec.json.encode(streams)
+        return (Call(_LOCK_STREAMS, (self.database.tenant.encode(), names)),)
 
     async def _now(self) -> datetime:
         if not self.database.clock.known:
             return await self.database.hear_clock()
         return self.database.clock.now()
 
-    async def _keep_blobs(self, connection: Connection, write: _Write) -> None:
+    async def _keep_blobs(self, connection: Connection, write: Write) -> None:
         """Store what the events refer to, before them; a blob nobody refers to does no harm."""
         for name, content in write.blobs.items():
             await connection.execute(
@@ -150,31 +160,32 @@ class Log:
             )
 
     async def _send(
-        self, connection: Connection, statement: str, write: _Write, fence: Fence | None
+        self, connection: HotConnection, write: Write, fence: Fence | None, *after: Call
     ) -> Appended:
-        cursor = (
-            psycopg.AsyncClientCursor(connection)
-            if statement is not _APPEND
-            else connection.cursor()
-        )
+        """Send the batch, and in the same message what is to follow it."""
+        append = Call(_APPEND, (self.database.tenant.encode(), write.body))
         try:
-            await cursor.execute(statement, (self.database.tenant, write.body))
+            results = await exchange(connection, append, *after)
         except psycopg.Error as error:
             raise _refusal(error, fence) from error
-        row = await cursor.fetchone()
-        if row is None:
-            raise Corrupt("log_append answered nothing")
-        txid, position, clock = row
-        self.database.clock.heard(clock)
-        return Appended(Coordinate(txid, position or 0), write.events, write.rows)
+        return self._appended(results[0], write.events, write.rows)
+
+    def _appended(self, result: PGresult, events: tuple[Recorded, ...], rows: Rows) -> Appended:
+        txid, position, clock = (result.get_value(0, column) or b"0" for column in range(3))
+        self.database.clock.heard(datetime.fromisoformat(clock.decode()))
+        return Appended(Coordinate(int(txid), int(position)), events, rows)
 
 
 class AgentTx:
     """One transaction about one agent, under its row lock. It appends once, and commits."""
 
-    def __init__(self, log: Log, connection: Connection, view: AgentView, agent: AgentRow) -> None:
-        self._log, self.connection = log, connection
-        self.view, self.agent = view, agent
+    def __init__(
+        self, log: Log, connection: HotConnection, view: AgentView, also: tuple[str, ...]
+    ) -> None:
+        if view.agent is None:
+            raise Corrupt("a transaction about an agent needs the agent")
+        self._log, self.connection, self._also = log, connection, also
+        self.view, self.agent = view, view.agent
 
     async def row(self, table: str, row_id: str) -> Any | None:
         """One projected row as this transaction sees it."""
@@ -191,7 +202,13 @@ class AgentTx:
         return row[0] if row else 0
 
     async def locked_version(self, stream: str) -> int:
-        """The version of a stream that others write too, locked until this transaction ends."""
+        """The version of a stream named in `also`, made if it is not there.
+
+        Raises:
+            Corrupt: it was not named, so that its order in the log would be left to chance.
+        """
+        if stream not in self._also:
+            raise Corrupt(f"stream {stream} was not named when the transaction began")
         tenant = self._log.database.tenant
         await self.connection.execute(
             "INSERT INTO streams (tenant, stream, version) VALUES (%s, %s, 0)"
@@ -217,14 +234,14 @@ class AgentTx:
         Raises:
             Conflict, StaleFlight: nothing was written.
         """
-        recorded = _number(additions, meta, self._log.database.clock.now())
+        recorded = number(additions, meta, self._log.database.clock.now())
         rows: Rows = {**self._in_hand(), **(known or {})}
-        for table, ids in _missing(rows, recorded).items():
+        for table, ids in missing(rows, recorded).items():
             rows |= await _load(self.connection, self._log.database.tenant, table, ids)
-        changed = _fold_from(rows, recorded, frozenset(rows))
-        write = _encode(additions, recorded, changed, fence)
+        changed = fold_from(rows, recorded, frozenset(rows))
+        write = encoded(additions, recorded, changed, fence)
         await self._log._keep_blobs(self.connection, write)
-        return await self._log._send(self.connection, _APPEND + "; COMMIT", write, fence)
+        return await self._log._send(self.connection, write, fence, _COMMIT)
 
     def addition(self, *events: Event) -> Addition:
         """`events` for this agent's own stream."""
@@ -247,43 +264,6 @@ async def _end(connection: Connection) -> None:
         await connection.execute("ROLLBACK")
 
 
-def _number(additions: Sequence[Addition], meta: Meta, at: datetime) -> tuple[Recorded, ...]:
-    return tuple(
-        Recorded(fresh_event_id(), a.stream, a.expected + n, event, meta, at)
-        for a in additions
-        for n, event in enumerate(a.events, start=1)
-    )
-
-
-def _missing(rows: Rows, recorded: tuple[Recorded, ...]) -> dict[str, set[str]]:
-    """The rows that a fold needs and nobody has in hand, by table."""
-    missing: dict[str, set[str]] = {}
-    born: set[tuple[str, str]] = set()
-    for one in recorded:
-        kind = type(one.event).__name__
-        for projection, key in touched(one):
-            place = (projection.table, key)
-            if kind in projection.births:
-                born.add(place)
-            elif place not in rows and place not in born:
-                missing.setdefault(projection.table, set()).add(key)
-    return missing
-
-
-def _fold_from(
-    rows: Rows, recorded: tuple[Recorded, ...], known: frozenset[tuple[str, str]]
-) -> Rows:
-    """Fold into `rows`; answers only the rows that changed."""
-    before = dict(rows)
-    changed: Rows = {}
-    for one in recorded:
-        for projection, key in touched(one):
-            place = (projection.table, key)
-            row = projection.reduce(key, rows.get(place), one)
-            rows[place] = changed[place] = row
-    return {p: row for p, row in changed.items() if p not in known or row != before.get(p)}
-
-
 async def _load(connection: Connection, tenant: str, table: str, ids: set[str]) -> Rows:
     statement = psycopg.sql.SQL(
         "SELECT t.id, to_jsonb(t)::text FROM {} t WHERE t.tenant = %s AND t.id = ANY(%s)"
@@ -293,49 +273,11 @@ async def _load(connection: Connection, tenant: str, table: str, ids: set[str]) 
     return {(table, row_id): found.get((table, row_id)) for row_id in ids}
 
 
-def _encode(
-    additions: Sequence[Addition],
-    recorded: tuple[Recorded, ...],
-    rows: Rows,
-    fence: Fence | None,
-) -> _Write:
-    blobs: dict[str, bytes] = {}
-    events = [_event_json(one, blobs) for one in recorded]
-    kept: dict[str, list[Raw]] = {}
-    gone: dict[str, list[str]] = {}
-    for (table, row_id), row in rows.items():
-        if row is None:
-            gone.setdefault(table, []).append(escape_text(row_id))
-        else:
-            kept.setdefault(table, []).append(Raw(encode(row)))
-    body: dict[str, Any] = {
-        "at": recorded[0].at if recorded else None,
-        "streams": [
-            {"stream": a.stream, "expected": a.expected, "grown": len(a.events)} for a in additions
-        ],
-        "events": events,
-        "rows": kept,
-        "gone": gone,
-    }
-    if fence is not None:
-        body["fence"] = {"agent": fence.agent_id, "epoch": fence.epoch}
-    return _Write(_to_json(body).decode(), recorded, rows, blobs)
-
-
-def _event_json(one: Recorded, blobs: dict[str, bytes]) -> dict[str, Any]:
-    name, schema = name_of(one.event)
-    data, large = encode_event(one.event)
-    blobs |= large
-    return {
-        "id": one.id,
-        "stream": one.stream,
-        "version": one.version,
-        "type": name,
-        "schema": schema,
-        "data": Raw(data),
-        "meta": Raw(encode(one.meta)),
-        "bytes": len(data),
-    }
+def _view(result: PGresult) -> AgentView:
+    text = result.get_value(0, 0)
+    if text is None:
+        raise Corrupt("agent_view answered nothing")
+    return _view_of(text.decode())
 
 
 def _refusal(error: psycopg.Error, fence: Fence | None) -> Exception:

@@ -28,9 +28,7 @@ def register(app: typer.Typer) -> None:
             str | None, typer.Option(help=f"Only these, separated by commas: {', '.join(GROUPS)}.")
         ] = None,
         quick: Annotated[bool, typer.Option("--quick", help="Less exact, within minutes.")] = False,
-        as_json_: Annotated[
-            bool, typer.Option("--json", help="Only the result, as JSON.")
-        ] = False,
+        as_json_: Annotated[bool, typer.Option("--json", help="Only the result, as JSON.")] = False,
         write: Annotated[
             Path | None, typer.Option(help="Keep the table in this file, such as a page of docs.")
         ] = None,
