@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.lives import BY, accept, answer, begin, create, live, log_at
 from tests.support.servers import Database
+from tests.support.waiting import waits_for_lock
 from undivided.domain import mailbox
 from undivided.domain.errors import Corrupt, Invalid, Rejected
 from undivided.domain.events.items import Payload
@@ -198,18 +199,3 @@ class TestWhatItRefuses:
         ask(lived.owner_url, "CREATE TABLE undivided_shadow.agents (id int)")
         await rebuild(lived.owner_url)
         assert (await check(lived.app_url)).wrong == []
-
-
-async def waits_for_lock(url: str, application: str, patience_s: float = 10) -> None:
-    """Wait until a connection of that name waits for a lock."""
-    async with asyncio.timeout(patience_s):
-        async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
-            while True:
-                cursor = await connection.execute(
-                    "SELECT 1 FROM pg_stat_activity WHERE application_name = %s"
-                    " AND wait_event_type = 'Lock'",
-                    (application,),
-                )
-                if await cursor.fetchone():
-                    return
-                await asyncio.sleep(0.01)

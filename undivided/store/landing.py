@@ -12,11 +12,19 @@ from collections.abc import Sequence
 from undivided.domain import attention
 from undivided.domain.agents import note
 from undivided.domain.attention import Begin, Rest
-from undivided.domain.endings import Ending, Fate, fate, stopped_outcome
+from undivided.domain.endings import OWNER, Ending, Fate, fate, stopped_outcome
 from undivided.domain.events import flights as f
 from undivided.domain.events import sessions as s
 from undivided.domain.events.catalogue import Event
-from undivided.domain.outcomes import Completed, Outcome
+from undivided.domain.outcomes import (
+    Cancelled,
+    Completed,
+    Failed,
+    Incomplete,
+    Interrupted,
+    Outcome,
+    TimedOut,
+)
 from undivided.domain.recorded import Meta, user_stream
 from undivided.domain.state.agent import AgentRow, Idle
 from undivided.domain.tooling import Noted
@@ -42,7 +50,7 @@ async def record_noting(
     log: Log, flight: Flight, finished: s.ToolCallFinished, noted: Sequence[Noted]
 ) -> None:
     """Record a tool's result together with what it leaves in working memory."""
-    async with log.locked(flight.agent.id) as tx:
+    async with log.locked(flight.agent.id, QUEUE_SEEN) as tx:
         keys = await _memory_keys(tx)
         events: list[Event] = []
         for one in noted:
@@ -94,7 +102,7 @@ async def end(
     `last` are steps that belong to the end, such as the final response. Answers the flight
     with its next turn, or None once the agent is let go.
     """
-    async with log.locked(flight.agent.id, QUEUE_SEEN) as tx:
+    async with log.locked(flight.agent.id, QUEUE_SEEN, _told_of(outcome)) as tx:
         outcome = _stopped(tx.agent, outcome)
         ending = Ending(flight.turn.id, flight.epoch, fresh_id("dec"), fresh_id("ntf"))
         item = next(i for i in tx.view.focus if i.id == flight.item.id)
@@ -188,6 +196,15 @@ def _both(flight: Flight, steps: tuple[Event, ...], opening: Opening) -> list[Ad
         (flight.session.responses + responses),
     )
     return [flight.session_events(*steps, *opening.events())]
+
+
+def _told_of(outcome: Outcome) -> tuple[str, ...]:
+    """The streams of the people who may have to be told of an end like this one."""
+    match outcome:
+        case Completed() | Cancelled() | Interrupted():
+            return ()
+        case Incomplete() | Failed() | TimedOut():
+            return (user_stream(OWNER),)
 
 
 async def _notice(tx: AgentTx, item_fate: Fate) -> list[Addition]:

@@ -1,0 +1,65 @@
+"""The order of the log and the order of epochs are one: no step stands after a newer flight."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.support.lives import BY, accept, begin, create, log_at, response
+from tests.support.servers import Database
+from tests.support.waiting import waits_for_lock
+from undivided.domain.errors import StaleFlight
+from undivided.domain.events.flights import FlightAcquired
+from undivided.domain.events.sessions import ToolCallFinished
+from undivided.domain.tooling import Noted
+from undivided.store import landing
+from undivided.store.checking import check
+from undivided.store.flights import QUEUE_SEEN
+
+
+async def test_a_step_that_meets_a_take_over_comes_before_it_or_not_at_all(
+    database: Database,
+) -> None:
+    """A transaction gets its id with its first lock, long before it commits.
+
+    Were the epoch raised in a transaction whose id is below that of a step which committed
+    first, the step would stand in the log after the flight that fenced it.
+    """
+    async with log_at(database.app_url) as log:
+        await create(log, "ada")
+        await accept(log, "ada", "hello")
+        flight = await begin(log, "ada")
+        async with log.locked("ada", QUEUE_SEEN) as tx:
+            late = asyncio.create_task(landing.record(log, flight, response(flight, "late")))
+            await waits_for_lock(database.owner_url, "undivided")
+            acquired = FlightAcquired(agent_id="ada", epoch=2, worker="wrk_2", taken_from=1)
+            await tx.append([tx.addition(acquired)], BY)
+        with pytest.raises(StaleFlight):
+            await late
+    assert (await check(database.app_url)).wrong == []
+
+
+async def test_a_note_that_meets_a_take_over_does_not_stand_in_its_way(
+    database: Database,
+) -> None:
+    """Both lock the flight first and the mailbox second: neither can hold what the other needs."""
+    async with log_at(database.app_url) as log:
+        await create(log, "ada")
+        await accept(log, "ada", "hello")
+        flight = await begin(log, "ada")
+        await landing.record(log, flight, response(flight, "", "note"))
+        (call,) = flight.state.open
+        async with log.locked("ada", QUEUE_SEEN) as tx:
+            finished = ToolCallFinished(
+                turn_id=flight.turn.id, call_id=call.call.id, tool="note", resolution="returned",
+                content="", epoch=flight.epoch,
+            )  # fmt: skip
+            noting = landing.record_noting(log, flight, finished, [Noted("key", "content")])
+            late = asyncio.create_task(noting)
+            await waits_for_lock(database.owner_url, "undivided")
+            acquired = FlightAcquired(agent_id="ada", epoch=2, worker="wrk_2", taken_from=1)
+            await tx.append([tx.addition(acquired)], BY)
+        with pytest.raises(StaleFlight):
+            await late
+    assert (await check(database.app_url)).wrong == []
