@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import typer
 
-from undivided.cli.commands import agents, doctor, minds, processes, rehearse, talking
+from undivided.cli.commands import (
+    agents,
+    doctor,
+    integrity,
+    minds,
+    processes,
+    rehearse,
+    talking,
+)
 
 app = typer.Typer(
     name="undivided",
@@ -14,5 +22,5 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
 )
 
-for command in (processes, doctor, agents, talking, minds, rehearse):
+for command in (processes, doctor, agents, talking, minds, rehearse, integrity):
     command.register(app)
