@@ -42,12 +42,12 @@ async def create(log: Log, agent_id: str) -> None:
     await log.append([Addition(agent_stream(agent_id), 0, events)], BY)
 
 
-async def accept(log: Log, agent_id: str, *contents: str) -> list[str]:
+async def accept(log: Log, agent_id: str, *contents: str, session: str | None = None) -> list[str]:
     """Put messages into a mailbox; answers their ids."""
     commands = tuple(
         mailbox.Accept(
             item_id=fresh_id("mbx"), source_type="human_chat", payload=Payload(content),
-            sender=Sender("ada", "Ada", "user"),
+            sender=Sender("ada", "Ada", "user"), session_id=session,
         )
         for content in contents
     )  # fmt: skip

@@ -12,6 +12,7 @@ from undivided.cli.commands import (
     processes,
     rehearse,
     talking,
+    transfer,
 )
 
 app = typer.Typer(
@@ -22,5 +23,5 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
 )
 
-for command in (processes, doctor, agents, talking, minds, rehearse, integrity):
+for command in (processes, doctor, agents, talking, minds, rehearse, integrity, transfer):
     command.register(app)

@@ -18,6 +18,8 @@ class Meta(Struct, frozen=True, omit_defaults=True):
     correlation: str | None = None
     """Id of the event that began the whole story."""
     traceparent: str | None = None
+    imported: bool = False
+    """Recorded by another installation, whose clock `at` is of; it came here later."""
 
 
 class Recorded(Struct, frozen=True):

@@ -28,7 +28,7 @@ SELECT pg_snapshot_xmin(s)::text::bigint + txid_base, pg_snapshot_xmax(s)::text:
   FROM log_base, pg_current_snapshot() s"""
 _AT_TIME = """
 SELECT txid, position FROM events
- WHERE tenant = %s AND recorded_at <= %s
+ WHERE tenant = %s AND recorded_at <= %s AND NOT meta ? 'imported'
    AND txid < (SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint + txid_base
                  FROM log_base)
  ORDER BY txid DESC, position DESC LIMIT 1"""

@@ -1,0 +1,1 @@
+"""Bringing histories in: our own exports, and conversations that others recorded."""
