@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 import psycopg
@@ -14,10 +15,10 @@ from undivided.cli.bench.rows import Row
 from undivided.domain.events.sessions import SessionOpened
 from undivided.domain.mailbox import accept
 from undivided.domain.recorded import session_stream
-from undivided.store.flights import Flight, take_off
+from undivided.store.flights import take_off
 from undivided.store.fresh import fresh_id
 from undivided.store.landing import record
-from undivided.store.log import Addition, Log
+from undivided.store.log import Addition
 
 PLAIN = "psycopg, the same row, autocommit"
 
@@ -63,7 +64,8 @@ async def accepting(bench: Bench) -> list[Row]:
     bench.tell("accept a stimulus")
     log, times = bench.log, bench.of(500, 150)
     agent_id = await samples.new_agent(log)
-    writer = Writer(bench.servers.settings.database_url, await _accepted(log, agent_id))
+    stored = samples.stored(samples.accepted(agent_id))
+    writer = Writer(bench.servers.settings.database_url, stored)
     ours, theirs = await in_turns(
         bench.rounds,
         lambda: rate(times, lambda _: samples.accept_one(log, agent_id)),
@@ -91,7 +93,7 @@ async def stepping(bench: Bench) -> list[Row]:
 
     async def step(number: int) -> None:
         if number % 20 == 0:  # no turn has hundreds of responses
-            _forget(flight, fresh_state)
+            flight.state = fresh_state
         await record(log, flight, event)
 
     ours, theirs = await in_turns(
@@ -130,17 +132,5 @@ async def _time_of_writer(writer: Writer, times: int) -> float:
     return 1000 / writer.rate(times)
 
 
-async def _time_of(times: int, work: object) -> float:
-    return 1000 / await rate(times, work)  # type: ignore[arg-type]
-
-
-def _forget(flight: Flight, state: object) -> None:
-    flight.state = state  # type: ignore[assignment]
-
-
-async def _accepted(log: Log, agent_id: str) -> tuple[str, str, str]:
-    """The row that accepting leaves in the log."""
-    view = await log.view(agent_id)
-    if view.agent is None:
-        raise RuntimeError("the agent that was just created is not there")
-    return samples.stored(accept(view.agent, (samples.stimulus(),))[0])
+async def _time_of(times: int, work: Callable[[int], Awaitable[object]]) -> float:
+    return 1000 / await rate(times, work)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 
-from undivided.cli.bench import appending
+from undivided.cli.bench import appending, crowding, turning
 from undivided.cli.bench.measuring import Bench
 from undivided.cli.bench.rows import Row
 
@@ -15,7 +15,10 @@ GROUPS: Mapping[str, Group] = MappingProxyType(
     {
         "append": appending.append,
         "accept": appending.accepting,
+        "crowd": crowding.crowd,
         "step": appending.stepping,
+        "wake": turning.wake,
+        "turns": turning.turns,
         "deciding": appending.deciding,
     }
 )

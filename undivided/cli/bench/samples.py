@@ -5,7 +5,7 @@ from __future__ import annotations
 from undivided.domain.dialogue import Usage
 from undivided.domain.events.agents import AgentCreated
 from undivided.domain.events.catalogue import Event
-from undivided.domain.events.items import Payload, Sender
+from undivided.domain.events.items import Payload, Sender, StimulusAccepted
 from undivided.domain.events.sessions import ModelResponded
 from undivided.domain.mailbox import Accept, accept
 from undivided.domain.policy import DEFAULT_POLICY
@@ -17,6 +17,8 @@ from undivided.store.log import Addition, Log
 SAID = "Is the build of yesterday evening green again, and who has looked at it?"
 ANSWERED = "It is green since 18:40; the cache was stale, and Ines has cleared it."
 META = Meta(actor="user:bench", causation=fresh_event_id(), correlation=fresh_event_id())
+BATCH = 100
+"""Agents made in one append."""
 UNBOUNDED = 2_000_000
 """A mailbox capacity that no row of the benchmark reaches."""
 
@@ -34,12 +36,12 @@ def response(turn_id: str, step: int, epoch: int = 1) -> ModelResponded:
     )
 
 
-def stimulus() -> Accept:
+def stimulus(said: str = SAID) -> Accept:
     """One chat message for a mailbox."""
     return Accept(
         item_id=fresh_id("mbx"),
         source_type="human_chat",
-        payload=Payload(SAID),
+        payload=Payload(said),
         sender=Sender("u-17", "Ines", "user"),
     )
 
@@ -58,11 +60,38 @@ def created(agent_id: str, model: str = "default") -> AgentCreated:
     )
 
 
+def accepted(agent_id: str, said: str = SAID) -> StimulusAccepted:
+    """What accepting the first stimulus of an agent leaves in the log."""
+    command = stimulus(said)
+    return StimulusAccepted(
+        agent_id=agent_id,
+        item_id=command.item_id,
+        seq=1,
+        source_type=command.source_type,
+        priority=0,
+        payload=command.payload,
+        sender=command.sender,
+        delivery=command.delivery,
+    )
+
+
 async def new_agent(log: Log, model: str = "default") -> str:
     """Create an agent; answers its id."""
     agent_id = fresh_id("agt")
     await log.append([Addition(agent_stream(agent_id), 0, (created(agent_id, model),))], META)
     return agent_id
+
+
+async def new_agents(log: Log, count: int, said: str, model: str) -> list[str]:
+    """Create agents that each have one message waiting; nobody is told."""
+    agent_ids = [fresh_id("agt") for _ in range(count)]
+    for first in range(0, count, BATCH):
+        additions = [
+            Addition(agent_stream(one), 0, (created(one, model), accepted(one, said)))
+            for one in agent_ids[first : first + BATCH]
+        ]
+        await log.append(additions, META)
+    return agent_ids
 
 
 async def accept_one(log: Log, agent_id: str) -> None:

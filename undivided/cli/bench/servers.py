@@ -10,10 +10,12 @@ import os
 import shutil
 import signal
 import tempfile
+from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import psycopg
 from msgspec import Struct
 
 from undivided.cli.stack import postgres, valkey
@@ -50,7 +52,7 @@ async def bench_servers() -> AsyncIterator[Servers]:
         cache = valkey.Cache(
             log=folder / "valkey.log", port=free_port(cluster.port), password=_PASSWORD
         )
-        database = await postgres.start(cluster)
+        database = await _telling_when_it_commits(cluster)
         try:
             await postgres.ensure_database(cluster)
             hints = await valkey.start(cache)
@@ -71,6 +73,17 @@ async def bench_servers() -> AsyncIterator[Servers]:
             await end(database, signal.SIGINT, 15)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+async def _telling_when_it_commits(cluster: postgres.Cluster) -> Process:
+    """Postgres with the time of every commit at hand, which it must be started with."""
+    process = await postgres.start(cluster)
+    async with await psycopg.AsyncConnection.connect(
+        postgres.owner_url(cluster, "postgres"), autocommit=True
+    ) as connection:
+        await connection.execute("ALTER SYSTEM SET track_commit_timestamp = on")
+    await end(process, signal.SIGINT, 15)
+    return await postgres.start(cluster)
 
 
 # Models that cost no time of their own: what is measured is the product.
