@@ -19,7 +19,7 @@ class Api:
 
     async def get(self, path: str, status: int = 200, **query: Any) -> Any:
         """GET `path`."""
-        answer = await self.client.get(f"/api{path}", params=query)
+        answer = await self.client.get(f"/api{path}", params=query or None)
         assert answer.status_code == status, answer.text
         return answer.json()
 

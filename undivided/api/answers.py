@@ -24,7 +24,12 @@ def encoded(value: Any) -> bytes:
     try:
         return _encode(value)
     except UnicodeEncodeError:
-        return json.dumps(msgspec.to_builtins(value)).encode("ascii")
+        return json.dumps(msgspec.to_builtins(value, enc_hook=_decoded)).encode("ascii")
+
+
+def _decoded(raw: Any) -> Any:
+    """Stored JSON that was passed through as it is, among values that cannot be."""
+    return msgspec.json.decode(raw)
 
 
 def answer(value: Any, status: int = 200) -> Response:

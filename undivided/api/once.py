@@ -10,16 +10,17 @@ from fastapi import Request, Response
 from msgspec import Struct
 
 from undivided.api.answers import JSON
-from undivided.api.asked import principal
+from undivided.api.asked import MIB, principal
 from undivided.api.parts import parts_of
 from undivided.domain.errors import Conflict, Full, Invalid, NotFound, Rejected, Unavailable
 from undivided.domain.recorded import Meta
 from undivided.store import idempotency
-from undivided.store.database import Database
+from undivided.store.database import Connection, Database
 from undivided.store.fresh import fresh_id
 from undivided.store.idempotency import Answer, Effect, Mine
 
 KEY_LIMIT = 255
+CANONICAL_LIMIT = MIB
 REFUSED = (NotFound, Rejected, Invalid, Full, Conflict)
 """After these it is certain that nothing was written."""
 
@@ -37,7 +38,7 @@ class Claim(Struct, frozen=True):
             return fresh_id(prefix)
         return f"{prefix}_{self.mine.mark.removeprefix('request:')[:26]}"
 
-    async def earlier(self) -> Effect | None:
+    async def earlier(self, connection: Connection) -> Effect | None:
         """What this request wrote before, if it did; asked right before it writes.
 
         Raises:
@@ -46,14 +47,17 @@ class Claim(Struct, frozen=True):
         if self.mine is None:
             return None
         self.mine.check()
-        return await idempotency.effect_of(self.database, self.mine) if self.mine.again else None
+        if not self.mine.again:
+            return None
+        return await idempotency.effect_of(connection, self.database.tenant, self.mine)
 
     async def took_effect(self) -> bool:
         """Whether this request wrote anything."""
-        return (
-            self.mine is not None
-            and await idempotency.effect_of(self.database, self.mine) is not None
-        )
+        if self.mine is None:
+            return False
+        async with self.database.connection() as connection:
+            found = await idempotency.effect_of(connection, self.database.tenant, self.mine)
+        return found is not None
 
 
 Effecting = Callable[[Claim], Awaitable[Response]]
@@ -87,7 +91,9 @@ async def once(request: Request, raw: bytes, effect: Effecting) -> Response:
 
 
 def _canonical(raw: bytes) -> bytes:
-    """A body without the accidents of how it was written down."""
+    """A body without the accidents of how it was written down; a large one as it is."""
+    if len(raw) > CANONICAL_LIMIT:
+        return raw
     try:
         return json.dumps(json.loads(raw), sort_keys=True).encode("ascii")
     except (ValueError, RecursionError):

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from undivided.domain.coordinates import Coordinate
 from undivided.domain.errors import Invalid, Unavailable
-from undivided.store.database import Database
+from undivided.store.database import Connection, Database
 
 LEASE_S = 6.0
 """How long a claim without an answer is believed to be at work."""
@@ -160,11 +160,10 @@ class Effect(Struct, frozen=True):
     coordinate: Coordinate
 
 
-async def effect_of(database: Database, mine: Mine) -> Effect | None:
+async def effect_of(connection: Connection, tenant: str, mine: Mine) -> Effect | None:
     """What is in the log of this request already; None if nothing is."""
-    async with database.connection() as connection:
-        cursor = await connection.execute(_EFFECT, (mine.mark, database.tenant))
-        rows = await cursor.fetchall()
+    cursor = await connection.execute(_EFFECT, (mine.mark, tenant))
+    rows = await cursor.fetchall()
     if not rows:
         return None
     items = tuple(item_id for _, _, item_id in rows if item_id is not None)

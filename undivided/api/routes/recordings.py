@@ -6,6 +6,7 @@ from fastapi import APIRouter, Request, Response
 
 from undivided.api.answers import answer
 from undivided.api.asked import MIB, parsed_json, raw_body
+from undivided.api.once import Claim, once
 from undivided.api.parts import parts_of
 from undivided.api.shapes.accepted import Recording
 from undivided.store.queries.reading import Reading
@@ -20,6 +21,10 @@ async def upload_recording(request: Request) -> Response:
     """Keep a JSON recording under the SHA-256 of its bytes; sending it twice changes nothing."""
     database, raw = parts_of(request).database, await raw_body(request, RECORDING_LIMIT)
     parsed_json(raw)
-    name = await keep_recording(database, raw)
-    seen = await Reading(database).seen()
-    return answer(Recording(id=name, bytes=len(raw), position=seen), 201)
+
+    async def effect(_claim: Claim) -> Response:
+        name = await keep_recording(database, raw)
+        seen = await Reading(database).seen()
+        return answer(Recording(id=name, bytes=len(raw), position=seen), 201)
+
+    return await once(request, raw, effect)

@@ -15,11 +15,12 @@ from undivided.domain.state.agent import AgentRow
 from undivided.domain.state.item import ItemRow
 from undivided.domain.state.session import SessionRow
 from undivided.store.commands.outlet import Outlet
+from undivided.store.database import Connection
 from undivided.store.idempotency import Effect
 from undivided.store.log import AgentTx
 
-Earlier = Callable[[], Awaitable[Effect | None]]
-"""Asked under the agent's lock: what this very request wrote before, if it did."""
+Earlier = Callable[[Connection], Awaitable[Effect | None]]
+"""Asked under the agent's lock, in its transaction: what this very request wrote before, if it did."""
 
 
 class Accepted(Struct, frozen=True):
@@ -45,7 +46,7 @@ async def accept_stimuli(
         Rejected: a session that takes no stimuli, or another agent's.
     """
     async with outlet.log.locked(agent_id) as tx:
-        effect = await earlier() if earlier is not None else None
+        effect = await earlier(tx.connection) if earlier is not None else None
         if effect is not None:
             return await _accepted_before(tx, effect)
         events = accept(tx.agent, tuple(commands))
