@@ -18,7 +18,7 @@ from psycopg.rows import TupleRow
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from undivided.domain.errors import Unavailable
-from undivided.store.exchange import HotConnection
+from undivided.store.exchange import ROLLBACK, HotConnection, exchange
 
 Connection = AsyncConnection[TupleRow]
 TENANT = "default"
@@ -112,7 +112,7 @@ class Database:
         """To the pool, which closes what is broken. Quicker than the pool's own context."""
         try:
             if connection.info.transaction_status in _OPEN:
-                await connection.rollback()
+                await exchange(connection, ROLLBACK)
         finally:
             await self._pool.putconn(connection)
 

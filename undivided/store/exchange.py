@@ -44,6 +44,15 @@ class HotConnection(AsyncConnection[TupleRow]):
         super().__init__(*args, **kwargs)
         self.prepared: set[bytes] = set()
 
+    def _deallocate(self, name: bytes | None) -> PQGen[None]:
+        """What psycopg does after a ROLLBACK or DROP of its own forgets our statements as well."""
+        if name is None:
+            self.prepared.clear()
+        yield from super()._deallocate(name)
+
+
+ROLLBACK = Call(Statement(b"undivided_rollback", b"ROLLBACK"))
+
 
 async def exchange(connection: HotConnection, *calls: Call) -> list[PGresult]:
     """Send `calls` together; answers one result each, in order.

@@ -34,6 +34,7 @@ from undivided.domain.coordinates import Coordinate
 from undivided.domain.errors import Conflict, Corrupt, NotFound, StaleFlight
 from undivided.domain.events.catalogue import Event
 from undivided.domain.recorded import Meta, Recorded, agent_stream
+from undivided.domain.state.item import ItemRow
 from undivided.domain.state.view import AgentView
 from undivided.projections.table import BY_TABLE, Rows
 from undivided.store import functions
@@ -117,17 +118,14 @@ class Log:
             NotFound: there is no such agent.
         """
         async with self.database.connection() as connection:
-            try:
-                looking = self._looking(agent_id, queue, b"t")
-                locking = self._locking(agent_stream(agent_id), *also) if also else ()
-                results = await exchange(connection, _BEGIN, *locking, looking)
-                view = _view(results[-1])
-                if view.agent is None:
-                    raise NotFound(f"there is no agent {agent_id}")
-                self.database.clock.heard(view.now)
-                yield AgentTx(self, connection, view, also)
-            finally:
-                await _end(connection)
+            looking = self._looking(agent_id, queue, b"t")
+            locking = self._locking(agent_stream(agent_id), *also) if also else ()
+            results = await exchange(connection, _BEGIN, *locking, looking)
+            view = _view(results[-1])
+            if view.agent is None:
+                raise NotFound(f"there is no agent {agent_id}")
+            self.database.clock.heard(view.now)
+            yield AgentTx(self, connection, view, also)
 
     async def view(self, agent_id: str, queue: int = 0) -> AgentView:
         """The agent's view without a lock, for reading only; `agent` is None if unknown."""
@@ -192,6 +190,17 @@ class AgentTx:
         found = await _load(self.connection, self._log.database.tenant, table, {row_id})
         return found[(table, row_id)]
 
+    async def waiting(self, types: Sequence[str], limit: int) -> tuple[ItemRow, ...]:
+        """The best eligible items of some types, past those of the view."""
+        cursor = await self.connection.execute(
+            "SELECT to_jsonb(i)::text FROM items i WHERE i.tenant = %s AND i.agent_id = %s"
+            " AND i.status = 'queued' AND i.source_type = ANY(%s)"
+            " AND (i.not_before IS NULL OR i.not_before <= clock_timestamp())"
+            " ORDER BY i.priority, i.seq LIMIT %s",
+            (self._log.database.tenant, self.agent.id, list(types), limit),
+        )
+        return tuple(_ROW_OF["items"](text) for (text,) in await cursor.fetchall())
+
     async def version(self, stream: str) -> int:
         """The version that another stream is at; 0 if it does not exist."""
         cursor = await self.connection.execute(
@@ -254,14 +263,6 @@ class AgentTx:
             rows[("flights", self.agent.id)] = view.flight
         rows |= {("items", item.id): item for item in (*view.queue, *view.focus)}
         return rows
-
-
-async def _end(connection: Connection) -> None:
-    """Roll back whatever was not committed; a broken connection has nothing to roll back."""
-    if connection.broken or connection.closed:
-        return
-    if connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
-        await connection.execute("ROLLBACK")
 
 
 async def _load(connection: Connection, tenant: str, table: str, ids: set[str]) -> Rows:
