@@ -86,11 +86,6 @@ class Attendant:
             if signals.turn_id == turn_id:
                 signals.break_off("stopped")
 
-    def stop_agent(self, agent_id: str) -> None:
-        """The same, by agent: what the sweep finds."""
-        if agent_id in self._flights:
-            self._flights[agent_id].break_off("stopped")
-
     def leave(self) -> None:
         """Claim nothing more; every turn goes on to its next yield point."""
         self._leaving = True

@@ -18,10 +18,11 @@ import time
 
 from undivided.domain import turn as t
 from undivided.domain.attention import Leave, kind_of
-from undivided.domain.endings import EMPTY_REPLY
+from undivided.domain.endings import EMPTY_REPLY, stopped_outcome
 from undivided.domain.errors import Conflict, StaleFlight, Unavailable
 from undivided.domain.events import sessions as s
 from undivided.domain.outcomes import Completed, Failed, Incomplete, Outcome, outcome_name
+from undivided.domain.state.agent import Focused
 from undivided.domain.tooling import Suspends
 from undivided.store import landing
 from undivided.store.flights import Flight
@@ -53,7 +54,7 @@ class Driver:
             if signals.cause == "lost":
                 raise Unavailable("the flight was lost")
             flight, began = following, time.monotonic()
-            signals.turn_id = flight.turn.id
+            signals.turn_to(flight.turn.id)
             landed, last = await self._landed(flight, signals)
             match landed:
                 case Leave():
@@ -64,10 +65,9 @@ class Driver:
                     await landing.suspend(self._log, flight, waiting, wait)
                     return True
                 case _:
-                    leaving = signals.leaving or signals.cause == "stopped"
-                    following = await landing.end(self._log, flight, landed, last, leaving)
+                    following = await landing.end(self._log, flight, landed, last, signals.leaving)
                     self._tell(flight, landed, last, began)
-        return signals.leaving or signals.cause == "stopped"
+        return False
 
     async def _landed(
         self, flight: Flight, signals: Signals
@@ -85,7 +85,9 @@ class Driver:
         self, flight: Flight, signals: Signals
     ) -> tuple[Landing, tuple[s.ModelResponded, ...]]:
         """Take the turn to its landing; the final response is recorded with the end."""
-        policy = flight.agent.policy
+        policy, focus = flight.agent.policy, flight.agent.attention
+        if isinstance(focus, Focused) and focus.stop_by is not None:
+            return stopped_outcome(focus.stop_by), ()
         if flight.turn.orphaned >= policy.max_delivery_attempts:
             lost = f"its worker was lost {flight.turn.orphaned} times while it ran"
             return Failed("flight_lost", lost, retryable=False), ()

@@ -22,7 +22,8 @@ class Signals:
     """The wishes that one flight must hear; the strongest so far is `cause`.
 
     `turn_id` is the turn at work. `leaving` is soft: the turn goes on to its next yield point.
-    Everything that `break_off` sends ends the call under way.
+    Everything that `break_off` sends ends the call under way. A stop is about one turn: one that
+    comes while that turn is being ended must not reach the next.
     """
 
     def __init__(self) -> None:
@@ -31,9 +32,16 @@ class Signals:
         self.cause: Cause | None = None
         self._broken = asyncio.Event()
 
+    def turn_to(self, turn_id: str) -> None:
+        """Another turn is at work now; a stop that was meant for the last one is over with it."""
+        self.turn_id = turn_id
+        if self.cause == "stopped":
+            self.cause = None
+            self._broken.clear()
+
     def break_off(self, cause: Cause) -> None:
         """End the call under way now; losing the flight outweighs everything else."""
-        if self.cause is None or cause == "lost":
+        if self.cause in (None, "stopped") or cause == "lost":
             self.cause = cause
         self._broken.set()
 

@@ -119,6 +119,8 @@ class Steps:
     async def _call(self, flight: Flight, signals: Signals, run: t.RunTool) -> Landing | None:
         """Run one call to its recorded result; a landing if the turn cannot go on here."""
         call, turn = run.call, flight.turn
+        if signals.cause is not None:
+            return await self._broken(flight, Broken(signals.cause))
         if signals.leaving and not run.again:
             return Leave()
         offered = self._tools.for_context(turn.scenario, flight.agent.tools)
