@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from undivided.domain import attention
 from undivided.domain.attention import Begin, Carry, Rest, Taken, Wake
@@ -18,9 +19,11 @@ from undivided.domain.events import flights as f
 from undivided.domain.events import sessions as s
 from undivided.domain.events.catalogue import Event
 from undivided.domain.recorded import Meta, session_stream
-from undivided.domain.state.agent import AgentRow
+from undivided.domain.state.agent import AgentRow, Suspended
 from undivided.domain.state.item import ItemRow
 from undivided.domain.state.session import SessionRow, TurnRow
+from undivided.domain.state.view import AgentView
+from undivided.domain.stimuli import REGISTRY
 from undivided.domain.turn import TurnState, evolve
 from undivided.store.fresh import fresh_id
 from undivided.store.log import Addition, AgentTx, Appended, Fence, Log
@@ -93,7 +96,7 @@ async def take_off(log: Log, agent_id: str, worker: str) -> Flight | None:
         NotFound, Unavailable: nothing was begun.
     """
     async with log.locked(agent_id, QUEUE_SEEN) as tx:
-        due = attention.what_is_due(tx.view, tx.agent)
+        due = attention.what_is_due(await seen(tx), tx.agent)
         epoch = tx.view.flight.epoch + 1 if tx.view.flight else 1
         held = tx.view.flight is not None and tx.view.flight.held
         acquired = f.FlightAcquired(
@@ -112,6 +115,20 @@ async def take_off(log: Log, agent_id: str, worker: str) -> Flight | None:
                 return opening.flight(appended)
             case Carry() | Wake():
                 return await _resume(tx, due, acquired)
+
+
+async def seen(tx: AgentTx) -> AgentView:
+    """The view, with the best items that can matter even if a whole view of others comes first.
+
+    Others are those of types that only a newer release knows and, while the agent waits, those
+    that do not wake it.
+    """
+    waits = isinstance(tx.agent.attention, Suspended)
+    types = [kind.name for kind in REGISTRY.values() if kind.wakes or not waits]
+    queue = tx.view.queue
+    if len(queue) < QUEUE_SEEN or any(item.source_type in types for item in queue):
+        return tx.view
+    return replace(tx.view, queue=await tx.waiting(types, QUEUE_SEEN))
 
 
 class Opening(Struct, kw_only=True):

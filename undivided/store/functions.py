@@ -8,8 +8,11 @@ Round trips, not flushes, are the cost of an append, so that each of these is on
   first where the caller is about to append. Each statement in it has a snapshot of its own
   (READ COMMITTED), so that what is read after a wait for the lock is what the last holder
   committed. No variable has the type of a table: a call that waits for the lock would meet
-  another table after a rebuild.
-- `sweep` renews a worker's lease and answers what nobody is looking after.
+  another table after a rebuild. A process that is frozen between the view and its append is cut
+  off by Postgres: its open transaction would stop the agent, and every reader of the log.
+- `sweep` renews a worker's lease and answers what nobody is looking after. Chance decides who
+  comes first where there are too many: agents that nothing can be done for at present (an item
+  of a type that only a newer release knows) must not stand before all others for ever.
 
 A transaction gets its id, and with it its place in the log, when it first locks a row, and may
 then wait for another row while a transaction with a later id writes that one first. So whoever
@@ -133,6 +136,7 @@ DECLARE
   v_now timestamptz;
 BEGIN
   IF p_lock THEN
+    PERFORM set_config('idle_in_transaction_session_timeout', '10s', true);
     PERFORM lock_streams(p_tenant, ARRAY['agent:' || p_agent]);
     IF p_queue > 0 THEN
       PERFORM pg_advisory_xact_lock(hashtextextended('flight ' || p_tenant || '/' || p_agent, 0));
@@ -179,16 +183,24 @@ BEGIN
     WHERE id = p_worker AND lease_until >= v_now;
   v_alive := FOUND;
 
-  -- A worker past its lease is frozen: end its lock backend, so that its flights are free.
+  -- A worker past its lease is frozen, and one without a lease has no business here: end the
+  -- lock backend of either, so that its flights are free. A lease is there before the first lock.
   WITH late AS (
     SELECT w.id, w.lock_pid FROM workers w
       WHERE w.lease_until < v_now AND w.id <> p_worker FOR UPDATE SKIP LOCKED),
   ended AS (
-    SELECT late.id, pg_terminate_backend(s.pid) FROM late JOIN pg_stat_activity s
-      ON s.pid = late.lock_pid AND s.application_name = 'undivided-lock ' || late.id),
+    SELECT substr(s.application_name, 16) AS id, pg_terminate_backend(s.pid)
+      FROM pg_stat_activity s
+      WHERE starts_with(s.application_name, 'undivided-lock ')
+        AND s.datname = current_database()
+        AND (EXISTS (SELECT 1 FROM late WHERE late.lock_pid = s.pid
+                       AND left('undivided-lock ' || late.id, 63) = s.application_name)
+          OR (s.backend_start < v_now - interval '2 s'
+            AND NOT EXISTS (SELECT 1 FROM workers w WHERE w.lock_pid = s.pid
+                              AND left('undivided-lock ' || w.id, 63) = s.application_name)))),
   removed AS (
     DELETE FROM workers WHERE id IN (SELECT late.id FROM late)
-      AND NOT EXISTS (SELECT 1 FROM ended WHERE ended.id = workers.id) RETURNING id)
+      AND NOT EXISTS (SELECT 1 FROM ended WHERE ended.id = left(workers.id, 48)) RETURNING id)
   SELECT coalesce(jsonb_agg(ended.id), '[]') INTO v_frozen FROM ended;
 
   WITH held AS (
@@ -199,26 +211,28 @@ BEGIN
     SELECT a.id FROM agents a JOIN flights f ON f.tenant = a.tenant AND f.id = a.id
       WHERE a.attention_state = 'focused'
         AND NOT EXISTS (SELECT 1 FROM held WHERE held.lock_key = f.lock_key)
-      LIMIT p_limit),
+      ORDER BY random() LIMIT p_limit),
   due AS (
     SELECT t.agent_id AS id FROM turns t
-      WHERE t.status = 'suspended' AND t.wake_at <= v_now LIMIT p_limit),
+      WHERE t.status = 'suspended' AND t.wake_at <= v_now ORDER BY random() LIMIT p_limit),
   eager AS (
     SELECT a.id FROM agents a
       WHERE a.waiting > 0 AND a.attention_state <> 'focused' AND a.lifecycle = 'started'
         AND EXISTS (SELECT 1 FROM items i WHERE i.tenant = a.tenant AND i.agent_id = a.id
                       AND i.status = 'queued'
                       AND (i.not_before IS NULL OR i.not_before <= v_now))
-      ORDER BY a.changed_at LIMIT p_limit),
+      ORDER BY random() LIMIT p_limit),
   stopped AS (
     SELECT a.id FROM agents a
       WHERE a.attention_state = 'suspended' AND a.attention->>'stop_by' IS NOT NULL
-      LIMIT p_limit)
+      ORDER BY random() LIMIT p_limit)
   SELECT coalesce(jsonb_agg(DISTINCT u.id), '[]') INTO v_agents
-    FROM (SELECT id FROM orphaned UNION ALL SELECT id FROM due UNION ALL SELECT id FROM eager
-          UNION ALL SELECT id FROM stopped LIMIT p_limit) u;
+    FROM (SELECT c.id FROM
+           (SELECT id, true AS urgent FROM orphaned UNION ALL SELECT id, true FROM due
+            UNION ALL SELECT id, true FROM stopped UNION ALL SELECT id, false FROM eager) c
+          ORDER BY (c.urgent AND random() < 0.8) DESC, random() LIMIT p_limit) u;
 
-  SELECT coalesce(jsonb_agg(a.id), '[]') INTO v_stops
+  SELECT coalesce(jsonb_agg(a.attention->>'turn_id'), '[]') INTO v_stops
     FROM flights f JOIN agents a ON a.tenant = f.tenant AND a.id = f.id
     WHERE f.held AND f.worker = p_worker AND a.attention->>'stop_by' IS NOT NULL;
 

@@ -39,7 +39,7 @@ class PoolerInTransactionMode(Undivided):
 
 
 class Swept(Struct, frozen=True):
-    """What one sweep found: agents to attend to, and held agents whose turn shall stop.
+    """What one sweep found: agents to attend to, and turns of this worker that shall stop.
 
     `frozen` names the workers whose lock backends were ended because their lease was over.
     """
@@ -106,10 +106,12 @@ class LockConnection:
         return taken
 
     async def release(self, agent_id: str) -> None:
-        """Let go of an agent; Postgres confirms that it was held."""
+        """Let go of an agent; if Postgres denies that it was held, every flight is given up."""
         try:
-            if not self.lost.is_set():
-                await self._ask(f"SELECT pg_advisory_unlock({_KEY})", agent_id)
+            if not self.lost.is_set() and not await self._ask(
+                f"SELECT pg_advisory_unlock({_KEY})", agent_id
+            ):
+                self.lose()  # it was not held here: none of what this process believes is true
         finally:
             self.held.discard(agent_id)
 

@@ -129,13 +129,13 @@ class Worker:
     async def _on_one_connection(self, leaving: Leaving) -> None:
         """Hold flights on one lock connection until it is lost or the process leaves."""
         lease_s = self._settings.config.workers.lease_s
-        worker_id = f"{socket.gethostname()}.{os.getpid()}.{fresh_id('wrk')}"
+        worker_id = f"{fresh_id('wrk')}.{os.getpid()}.{socket.gethostname()}"
         locks = await LockConnection.open(self._settings.database_direct_url, worker_id, lease_s)
         attendant = Attendant(self._log, locks, self._driver, self._doorbell)
         self._attendant = attendant
         sweeping = asyncio.create_task(self._sweep(locks, attendant))
         try:
-            await _first_of(leaving.begun.wait(), locks.lost.wait())
+            await _first_of(leaving.begun.wait(), locks.lost.wait(), asyncio.shield(sweeping))
             if leaving.begun.is_set():
                 await self._leave(attendant, leaving)
         finally:
@@ -151,13 +151,14 @@ class Worker:
             room = self._threads - len(self._swept)
             try:
                 swept = await locks.sweep(config.lease_s, room)
-            except Unavailable:
+            except Unavailable as error:
+                logger.warning("%s: %s", error, error.__cause__)
                 return
             self._database.clock.heard(swept.now)
             if swept.frozen:
                 logger.warning("ended the locks of frozen workers %s", ", ".join(swept.frozen))
-            for agent_id in swept.stops:
-                attendant.stop_agent(agent_id)
+            for turn_id in swept.stops:
+                attendant.stop_turn(turn_id)
             for agent_id in swept.agents:
                 task = asyncio.create_task(attendant.attend(agent_id))
                 self._swept.add(task)
