@@ -13,6 +13,7 @@ from undivided.domain import attention
 from undivided.domain.agents import note
 from undivided.domain.attention import Begin, Rest
 from undivided.domain.endings import OWNER, Ending, Fate, fate, stopped_outcome
+from undivided.domain.errors import Conflict, StaleFlight
 from undivided.domain.events import flights as f
 from undivided.domain.events import sessions as s
 from undivided.domain.events.catalogue import Event
@@ -25,14 +26,14 @@ from undivided.domain.outcomes import (
     Outcome,
     TimedOut,
 )
-from undivided.domain.recorded import Meta, user_stream
+from undivided.domain.recorded import Meta, agent_stream, session_stream, user_stream
 from undivided.domain.state.agent import AgentRow, Idle
 from undivided.domain.tooling import Noted
 from undivided.domain.turn import left_open
 from undivided.domain.waits import Wait
 from undivided.store.codec import unescape_text
 from undivided.store.database import TENANT
-from undivided.store.flights import QUEUE_SEEN, Flight, Opening
+from undivided.store.flights import QUEUE_SEEN, Flight, Opening, seen
 from undivided.store.fresh import fresh_id
 from undivided.store.log import Addition, AgentTx, Log
 
@@ -101,8 +102,24 @@ async def end(
 
     `last` are steps that belong to the end, such as the final response. Answers the flight
     with its next turn, or None once the agent is let go.
+
+    Raises:
+        StaleFlight, Conflict: the flight is lost; nothing was written.
     """
+    try:
+        return await _end(log, flight, outcome, last, leaving)
+    except Conflict as conflict:
+        if leaving or conflict.stream in (session_stream(flight.session.id), _agent(flight)):
+            raise
+        # Another agent opened the next turn's session in this moment: look at it afresh.
+        return await _end(log, flight, outcome, last, leaving=True)
+
+
+async def _end(
+    log: Log, flight: Flight, outcome: Outcome, last: tuple[Event, ...], leaving: bool
+) -> Flight | None:
     async with log.locked(flight.agent.id, QUEUE_SEEN, _told_of(outcome)) as tx:
+        _still_held(tx, flight)
         outcome = _stopped(tx.agent, outcome)
         ending = Ending(flight.turn.id, flight.epoch, fresh_id("dec"), fresh_id("ntf"))
         item = next(i for i in tx.view.focus if i.id == flight.item.id)
@@ -145,10 +162,24 @@ def _released(flight: Flight, reason: f.ReleaseReason) -> f.FlightReleased:
     return f.FlightReleased(agent_id=flight.agent.id, epoch=flight.epoch, reason=reason)
 
 
+def _agent(flight: Flight) -> str:
+    return agent_stream(flight.agent.id)
+
+
+def _still_held(tx: AgentTx, flight: Flight) -> None:
+    """Nothing may be decided on what a newer flight has left."""
+    current = tx.view.flight
+    if current is None or not current.held or current.epoch != flight.epoch:
+        raise StaleFlight(flight.agent.id, flight.epoch)
+
+
 def _stopped(agent: AgentRow, outcome: Outcome) -> Outcome:
-    """A stop that was asked for before the end was recorded wins over completing."""
+    """A stop that was asked for before the end was recorded wins, however the turn ended.
+
+    It wins over a failure too: whoever said stop does not want another attempt.
+    """
     by = None if isinstance(agent.attention, Idle) else agent.attention.stop_by
-    return stopped_outcome(by) if by is not None and isinstance(outcome, Completed) else outcome
+    return outcome if by is None else stopped_outcome(by)
 
 
 def _ended(flight: Flight, outcome: Outcome, last: tuple[Event, ...]) -> s.TurnEnded:
@@ -171,7 +202,7 @@ def _ended(flight: Flight, outcome: Outcome, last: tuple[Event, ...]) -> s.TurnE
 
 async def _next(tx: AgentTx, flight: Flight, item_fate: Fate) -> Opening | None:
     """The turn that follows at once: the best of what waits, the requeued item included."""
-    queue = attention.known_only(tx.view.queue)
+    queue = attention.known_only((await seen(tx)).queue)
     if item_fate.retry_now:
         queue = (*queue, attention.as_requeued(flight.item, item_fate.event))
     due = attention.choose(tx.agent, queue)
