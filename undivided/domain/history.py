@@ -1,8 +1,9 @@
 """The history a provider is handed: always valid, whatever was interleaved.
 
 Every call of an assistant message is answered right behind it, in the order of the calls;
-an answer that was never given is synthesised; an answer to no call is left out; the first
-message is a user's. What does not fit the limits is cut off at the old end.
+an answer that was never given is synthesised; an answer to no call is left out, and so is a
+response that said nothing, which providers refuse to read again; the first message is a user's.
+What does not fit the limits is cut off at the old end.
 """
 
 from __future__ import annotations
@@ -45,6 +46,8 @@ def _adjacent(said: tuple[Said, ...]) -> tuple[Said, ...]:
             case UserSaid():
                 if not valid or valid[-1] != one:
                     valid.append(one)
+            case AssistantSaid(content=text, calls=()) if not text.strip():
+                pass
             case AssistantSaid(calls=calls):
                 valid.append(one)
                 valid.extend(

@@ -109,7 +109,8 @@ def after_setback(policy: Policy, tries: Tries, reason: RequeueReason) -> Retry 
     """
     if reason == "agent_stopped" or reason == "left_behind":
         return Retry(0)
-    if tries.picked >= policy.max_delivery_attempts:
+    setbacks = tries.empty_replies + tries.failures + tries.timeouts
+    if setbacks + 1 >= policy.max_delivery_attempts:
         return GiveUp("max_delivery_attempts")
     match reason:
         case "empty_reply":

@@ -18,8 +18,9 @@ from undivided.domain.state.agent import AgentRow
 from undivided.domain.state.item import ItemRow
 from undivided.store.codec import row_decoder
 from undivided.store.commands.outlet import Outlet
+from undivided.store.database import TENANT
 from undivided.store.fresh import fresh_id
-from undivided.store.log import Addition
+from undivided.store.log import Addition, AgentTx
 
 _item_of = row_decoder(ItemRow)
 
@@ -78,7 +79,7 @@ async def delete(outlet: Outlet, agent_id: str, meta: Meta) -> Commanded:
         Rejected: a turn is at work.
     """
     async with outlet.log.locked(agent_id) as tx:
-        waiting = await _waiting(outlet, agent_id) if tx.agent.lifecycle != "deleted" else ()
+        waiting = await _waiting(tx) if tx.agent.lifecycle != "deleted" else ()
         decision_ids = tuple(fresh_id("dec") for _ in waiting)
         events = agents.delete(tx.agent, waiting, decision_ids)
         if not events:
@@ -107,13 +108,11 @@ async def _change(
     return Commanded(after, appended.coordinate)
 
 
-async def _waiting(outlet: Outlet, agent_id: str) -> tuple[ItemRow, ...]:
+async def _waiting(tx: AgentTx) -> tuple[ItemRow, ...]:
     """Every queued item, deferred ones too; stable, for the agent's lock is held."""
-    database = outlet.log.database
-    async with database.connection() as connection:
-        cursor = await connection.execute(
-            "SELECT to_jsonb(i)::text FROM items i WHERE i.tenant = %s AND i.agent_id = %s"
-            " AND i.status = 'queued' ORDER BY i.priority, i.seq",
-            (database.tenant, agent_id),
-        )
-        return tuple(_item_of(row[0]) for row in await cursor.fetchall())
+    cursor = await tx.connection.execute(
+        "SELECT to_jsonb(i)::text FROM items i WHERE i.tenant = %s AND i.agent_id = %s"
+        " AND i.status = 'queued' ORDER BY i.priority, i.seq",
+        (TENANT, tx.agent.id),
+    )
+    return tuple(_item_of(row[0]) for row in await cursor.fetchall())
