@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import lru_cache, partial
 
 from fastapi import FastAPI
 
 from undivided.api import problems
+from undivided.api.openapi import describe
 from undivided.api.parts import running_parts
 from undivided.api.routes import (
     agents,
     events,
     health,
     items,
+    landing,
     mailbox,
     messages,
+    metrics,
     recordings,
     records,
     sessions,
@@ -32,6 +36,8 @@ ROUTERS = (
     events.router,
     recordings.router,
     health.router,
+    metrics.router,
+    landing.router,
 )
 
 
@@ -48,4 +54,5 @@ def create_app(settings: Settings) -> FastAPI:
     problems.install(app)
     for router in ROUTERS:
         app.include_router(router)
+    app.openapi = lru_cache(1)(partial(describe, app))  # type: ignore[method-assign]
     return app
