@@ -158,9 +158,11 @@ BEGIN
           AND (i.not_before IS NULL OR i.not_before <= v_now)
         ORDER BY i.priority, i.seq LIMIT p_queue) q;
     IF v_agent->'attention' ? 'item_ids' THEN
-      SELECT coalesce(jsonb_agg(to_jsonb(i)), '[]') INTO v_focus FROM items i
-        WHERE i.tenant = p_tenant
-          AND i.id IN (SELECT jsonb_array_elements_text(v_agent->'attention'->'item_ids'));
+      -- One look into the key for each: without statistics a planner may read all items there are.
+      SELECT coalesce(jsonb_agg(to_jsonb(f)), '[]') INTO v_focus
+        FROM jsonb_array_elements_text(v_agent->'attention'->'item_ids') x(id),
+             LATERAL (SELECT i.* FROM items i
+                        WHERE i.tenant = p_tenant AND i.id = x.id OFFSET 0) f;
     END IF;
   END IF;
   RETURN jsonb_build_object('version', coalesce(v_version, 0), 'now', v_now,

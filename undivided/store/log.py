@@ -65,6 +65,15 @@ _VIEW = Statement(b"undivided_view", b"SELECT agent_view($1, $2, $3, $4)::text")
 _BEGIN = Call(Statement(b"undivided_begin", b"BEGIN"))
 _COMMIT = Call(Statement(b"undivided_commit", b"COMMIT"))
 _view_of = row_decoder(AgentView)
+# One look into the key for each id: without statistics a planner may prefer to read all there is.
+_LOOK = (
+    "SELECT t.id, to_jsonb(t)::text FROM jsonb_array_elements_text($2::jsonb) k(id),"
+    " LATERAL (SELECT * FROM {} x WHERE x.tenant = $1 AND x.id = k.id OFFSET 0) t"
+)
+_LOAD = {
+    table: Statement(f"undivided_load_{table}".encode(), _LOOK.format(table).encode())
+    for table in BY_TABLE
+}
 _ROW_OF = {table: row_decoder(p.row) for table, p in BY_TABLE.items()}
 
 
@@ -187,7 +196,7 @@ class AgentTx:
 
     async def row(self, table: str, row_id: str) -> Any | None:
         """One projected row as this transaction sees it."""
-        found = await _load(self.connection, self._log.database.tenant, table, {row_id})
+        found = await _load(self.connection, self._log.database.tenant, {table: {row_id}})
         return found[(table, row_id)]
 
     async def waiting(self, types: Sequence[str], limit: int) -> tuple[ItemRow, ...]:
@@ -245,8 +254,8 @@ class AgentTx:
         """
         recorded = number(additions, meta, self._log.database.clock.now())
         rows: Rows = {**self._in_hand(), **(known or {})}
-        for table, ids in missing(rows, recorded).items():
-            rows |= await _load(self.connection, self._log.database.tenant, table, ids)
+        wanted = missing(rows, recorded)
+        rows |= await _load(self.connection, self._log.database.tenant, wanted)
         changed = fold_from(rows, recorded, frozenset(rows))
         write = encoded(additions, recorded, changed, fence)
         await self._log._keep_blobs(self.connection, write)
@@ -265,13 +274,20 @@ class AgentTx:
         return rows
 
 
-async def _load(connection: Connection, tenant: str, table: str, ids: set[str]) -> Rows:
-    statement = psycopg.sql.SQL(
-        "SELECT t.id, to_jsonb(t)::text FROM {} t WHERE t.tenant = %s AND t.id = ANY(%s)"
-    ).format(psycopg.sql.Identifier(table))
-    cursor = await connection.execute(statement, (tenant, list(ids)))
-    found = {(table, row_id): _ROW_OF[table](text) for row_id, text in await cursor.fetchall()}
-    return {(table, row_id): found.get((table, row_id)) for row_id in ids}
+async def _load(connection: HotConnection, tenant: str, wanted: Mapping[str, set[str]]) -> Rows:
+    """The rows that are wanted of each table, in one round trip."""
+    if not wanted:
+        return {}
+    calls = [
+        Call(_LOAD[table], (tenant.encode(), msgspec.json.encode(list(ids))))
+        for table, ids in wanted.items()
+    ]
+    rows: Rows = {(table, row_id): None for table, ids in wanted.items() for row_id in ids}
+    for table, result in zip(wanted, await exchange(connection, *calls), strict=True):
+        for n in range(result.ntuples):
+            row_id, text = result.get_value(n, 0) or b"", result.get_value(n, 1) or b""
+            rows[(table, row_id.decode())] = _ROW_OF[table](text.decode())
+    return rows
 
 
 def _view(result: PGresult) -> AgentView:
