@@ -11,6 +11,8 @@ from undivided.cli.commands import (
     minds,
     processes,
     rehearse,
+    replay,
+    tail,
     talking,
     transfer,
 )
@@ -23,5 +25,16 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
 )
 
-for command in (processes, doctor, agents, talking, minds, rehearse, integrity, transfer):
+for command in (
+    processes,
+    doctor,
+    agents,
+    talking,
+    minds,
+    rehearse,
+    integrity,
+    transfer,
+    replay,
+    tail,
+):
     command.register(app)
