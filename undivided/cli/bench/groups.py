@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 
-from undivided.cli.bench import appending, crowding, turning
+from undivided.cli.bench import appending, crowding, serving, turning
 from undivided.cli.bench.measuring import Bench
 from undivided.cli.bench.rows import Row
 
@@ -17,6 +17,7 @@ GROUPS: Mapping[str, Group] = MappingProxyType(
         "accept": appending.accepting,
         "crowd": crowding.crowd,
         "step": appending.stepping,
+        "http": serving.http,
         "wake": turning.wake,
         "turns": turning.turns,
         "deciding": appending.deciding,

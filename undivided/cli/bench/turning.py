@@ -161,8 +161,8 @@ async def _turns_ours(bench: Bench, way_out: Outlet, crew: Crew, times: int) -> 
     return times / took.total_seconds() if took is not None else 0.0
 
 
-async def ended(bench: Bench, agent_ids: list[str]) -> None:
-    """Wait until the one turn of each of these agents is over."""
+async def ended(bench: Bench, agent_ids: list[str], each: int = 1) -> None:
+    """Wait until these agents have handled as many items `each`."""
 
     async def all_ended() -> bool:
         async with bench.database.connection() as connection:
@@ -171,7 +171,7 @@ async def ended(bench: Bench, agent_ids: list[str]) -> None:
                 (agent_ids,),
             )
             row = await cursor.fetchone()
-        return row is not None and row[0] == len(agent_ids)
+        return row is not None and row[0] == each * len(agent_ids)
 
     await until(all_ended)
 
