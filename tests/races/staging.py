@@ -34,10 +34,10 @@ class Stage:
 
     async def begin_waiting(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Start `work` and return once one more backend waits for a lock than before."""
-        before = await self._waiting()
+        before = await self.waiting()
         task = asyncio.create_task(work)
         async with asyncio.timeout(PATIENCE_S):
-            while await self._waiting() <= before:
+            while await self.waiting() <= before:
                 assert not task.done(), "it did not have to wait"
                 await asyncio.sleep(0.005)
         return task
@@ -52,13 +52,24 @@ class Stage:
 
     async def events(self, kind: type[Event]) -> list[Any]:
         """Every recorded event of a type, in the order of the log."""
-        rows = await self.ask(
-            "SELECT type, schema, data::text FROM events ORDER BY txid, position"
-        )
+        rows = await self.ask("SELECT type, schema, data::text FROM events ORDER BY txid, position")
         found = (decode_event(name, schema, data, {}) for name, schema, data in rows)
         return [event for event in found if isinstance(event, kind)]
 
-    async def _waiting(self) -> int:
+    async def more_wait(self, before: int) -> None:
+        """Wait until more backends wait for a lock than `before`."""
+        async with asyncio.timeout(PATIENCE_S):
+            while await self.waiting() <= before:
+                await asyncio.sleep(0.005)
+
+    async def until_free(self) -> None:
+        """Wait until nobody holds an agent."""
+        async with asyncio.timeout(PATIENCE_S):
+            while await self.ask("SELECT 1 FROM pg_locks WHERE locktype = 'advisory'"):
+                await asyncio.sleep(0.005)
+
+    async def waiting(self) -> int:
+        """How many backends wait for a lock."""
         ((count,),) = await self.ask(
             "SELECT count(*) FROM pg_stat_activity"
             " WHERE datname = current_database() AND wait_event_type = 'Lock'"

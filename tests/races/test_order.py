@@ -51,6 +51,6 @@ async def test_two_dead_letters_of_different_agents(log: Log, stage: Stage) -> N
     assert [one.agent_id for one in await stage.events(NoticePosted)] == ["ada", "bob"]
 
 
-async def test_a_dead_letter_that_nobody_saw_coming(log: Log, stage: Stage) -> None:
+async def test_a_dead_letter_that_nobody_saw_coming(log: Log) -> None:
     """The person's stream was not queued for in time: it is done over, in order."""
     await live(log, "ada")
