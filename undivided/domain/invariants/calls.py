@@ -14,7 +14,6 @@ INVARIANT = 5
 
 
 class _Call(Struct):
-    asked: Placed
     starts: int = 0
     answered: bool = False
 
@@ -56,7 +55,7 @@ class OneResultACall:
             if call.id in calls:
                 text = f"call {call.id} is asked for a second time in turn {event.turn_id}"
                 yield broken(INVARIANT, "call_asked_twice", call.id, placed, text)
-            calls.setdefault(call.id, _Call(placed))
+            calls.setdefault(call.id, _Call())
 
     def _started(self, placed: Placed, event: s.ToolCallStarted) -> Iterator[Finding]:
         call = self._turns[event.turn_id].get(event.call_id)

@@ -9,10 +9,12 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from undivided.domain.coordinates import Coordinate
 from undivided.domain.events import items as i
 from undivided.domain.events import sessions as s
 from undivided.domain.invariants.finding import Finding, Transaction, broken, name_of
 from undivided.domain.placed import Placed
+from undivided.domain.recorded import agent_stream
 
 NOTHING_LOST = 2
 COMPLETED_WITH_TURN = 3
@@ -21,11 +23,19 @@ FATE = i.ItemCompleted | i.ItemRequeued | i.ItemDeadLettered | i.ItemCancelled
 
 
 class _Place(Struct, frozen=True):
-    """Where an item is: in `turn`, or waiting if that is None; since which event."""
+    """Where an item is: in `turn`, or waiting if that is None; since which event.
+
+    There may be very many of them, so that none holds an event.
+    """
 
     agent: str
     turn: str | None
-    since: Placed
+    since: Coordinate
+    version: int
+
+
+def _place(agent: str, turn: str | None, placed: Placed) -> _Place:
+    return _Place(agent, turn, placed.coordinate, placed.recorded.version)
 
 
 class NothingLost:
@@ -59,8 +69,13 @@ class NothingLost:
         """The items that are still in a turn although no such turn is open."""
         for item, place in self._places.items():
             if place.turn is not None and place.turn not in self._open_turns:
-                text = f"item {item} is in turn {place.turn}, which is not open: nobody has it"
-                yield broken(NOTHING_LOST, "left_in_ended_turn", item, place.since, text)
+                yield Finding(
+                    invariant=NOTHING_LOST, rule="left_in_ended_turn", subject=item,
+                    where=str(place.since), stream=agent_stream(place.agent),
+                    version=place.version,
+                    text=f"item {item} is in turn {place.turn}, which is not open: "
+                    "nobody has it",
+                )  # fmt: skip
 
     def _turns(self, events: Transaction) -> None:
         for placed in events:
@@ -81,7 +96,7 @@ class NothingLost:
             text = f"item {item} got place {event.seq} of agent {event.agent_id} after {last}"
             yield broken(NOTHING_LOST, "place_taken", item, placed, text)
         self._last_seq[event.agent_id] = max(last, event.seq)
-        self._places[item] = _Place(event.agent_id, None, placed)
+        self._places[item] = _place(event.agent_id, None, placed)
 
     def _fate(self, placed: Placed, event: FATE) -> Iterator[Finding]:
         turn = event.turn_id
@@ -99,7 +114,7 @@ class NothingLost:
         if place is None or place.turn != origin or place.agent != event.agent_id:
             text = f"{name_of(event)} of item {event.item_id}, {_told(place)}"
             yield broken(NOTHING_LOST, "not_where_it_was", event.item_id, placed, text)
-        self._places[event.item_id] = _Place(event.agent_id, to, placed)
+        self._places[event.item_id] = _place(event.agent_id, to, placed)
 
 
 def _told(place: _Place | None) -> str:
