@@ -1,0 +1,66 @@
+"""Rows about history: what folding it costs, and that having it costs nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from undivided.cli.bench import samples
+from undivided.cli.bench.measuring import Bench, in_turns, rate
+from undivided.cli.bench.past import long_lived
+from undivided.cli.bench.references.folding import fold_rate
+from undivided.cli.bench.rows import Row
+from undivided.domain.recorded import agent_stream
+from undivided.projections.table import Rows, fold
+from undivided.store.log_pages import pieces_of_stream
+
+
+async def folding(bench: Bench) -> list[Row]:
+    """A stream from Postgres into the rows that it makes."""
+    bench.tell("fold history")
+    events = bench.of(100_000, 20_000)
+    stream = agent_stream(await long_lived(bench, events))
+    url = bench.servers.settings.database_url
+    ours, theirs = await in_turns(
+        bench.rounds,
+        lambda: _folded(bench, stream, events),
+        lambda: asyncio.to_thread(fold_rate, url, stream, events),
+    )
+    return [
+        Row(group="fold", work="fold history from Postgres into all its rows", unit="/s", ours=ours,
+            theirs=theirs, at_least=0.6,
+            reference="psycopg cursor, msgspec, one frozen struct, the same events"),
+    ]  # fmt: skip
+
+
+async def behind(bench: Bench) -> list[Row]:
+    """Accepting with a long history behind the agent, and with a short one."""
+    events = bench.of(1_000_000, 100_000)
+    bench.tell(f"make {events:,} events")
+    old, young = await long_lived(bench, events), await long_lived(bench, 10)
+    bench.tell(f"accept with {events:,} events behind")
+    times = bench.of(400, 150)
+    ours, theirs = await in_turns(
+        bench.rounds, lambda: _accept_ms(bench, old, times), lambda: _accept_ms(bench, young, times)
+    )
+    return [
+        Row(group="behind", work=f"accept with {events:,} events behind the agent", unit="ms",
+            ours=ours, theirs=theirs, reference="accept with 10 behind it", at_most=1.2),
+    ]  # fmt: skip
+
+
+async def _accept_ms(bench: Bench, agent_id: str, times: int) -> float:
+    return 1000 / await rate(times, lambda _: samples.accept_one(bench.log, agent_id))
+
+
+async def _folded(bench: Bench, stream: str, events: int) -> float:
+    rows: Rows = {}
+    seen = 0
+    began = time.perf_counter()
+    async with bench.database.connection() as connection:
+        async for piece in pieces_of_stream(connection, bench.database.tenant, stream):
+            fold(rows, [kept.placed.recorded for kept in piece])
+            seen += len(piece)
+    if seen < events:
+        raise RuntimeError(f"{seen} of {events} events were folded")
+    return seen / (time.perf_counter() - began)
