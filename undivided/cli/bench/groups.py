@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 
-from undivided.cli.bench import appending, crowding, history, serving, turning
+from undivided.cli.bench import (
+    appending,
+    crowding,
+    history,
+    killing,
+    resting,
+    serving,
+    turning,
+)
 from undivided.cli.bench.measuring import Bench
 from undivided.cli.bench.rows import Row
 
@@ -20,6 +28,9 @@ GROUPS: Mapping[str, Group] = MappingProxyType(
         "http": serving.http,
         "wake": turning.wake,
         "turns": turning.turns,
+        "idle": resting.idle,
+        "sleeping": resting.sleeping,
+        "orphan": killing.orphans,
         "fold": history.folding,
         "behind": history.behind,
         "deciding": appending.deciding,

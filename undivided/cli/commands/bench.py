@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from undivided.cli.bench.groups import GROUPS
+from undivided.cli.bench.page import rewrite
 from undivided.cli.bench.rows import HEADINGS, Row, as_json, cells
 from undivided.cli.bench.run import run
 from undivided.cli.client import NO, USAGE
@@ -40,8 +41,6 @@ def register(app: typer.Typer) -> None:
         else:
             Console().print(_table(found))
         if write is not None:
-            from undivided.cli.bench.page import rewrite
-
             rewrite(write, found, quick)
 
 
