@@ -6,16 +6,17 @@ import asyncio
 
 import pytest
 
-from tests.support.lives import BY, accept, begin, create, log_at, response
+from tests.support.lives import BY, REFUSED, accept, answer, begin, create, log_at, response
 from tests.support.servers import Database
 from tests.support.waiting import waits_for_lock
-from undivided.domain.errors import StaleFlight
+from undivided.domain.errors import Corrupt, StaleFlight
 from undivided.domain.events.flights import FlightAcquired
 from undivided.domain.events.sessions import ToolCallFinished
 from undivided.domain.tooling import Noted
 from undivided.store import landing
 from undivided.store.checking import check
-from undivided.store.flights import QUEUE_SEEN
+from undivided.store.flights import QUEUE_SEEN, Flight
+from undivided.store.log import Log
 
 
 async def test_a_step_that_meets_a_take_over_comes_before_it_or_not_at_all(
@@ -63,3 +64,31 @@ async def test_a_note_that_meets_a_take_over_does_not_stand_in_its_way(
         with pytest.raises(StaleFlight):
             await late
     assert (await check(database.app_url)).wrong == []
+
+
+async def test_what_many_tell_one_person_stands_in_the_order_of_its_versions(
+    database: Database,
+) -> None:
+    """Several agents write to one stream, each from within a transaction about itself."""
+    agents = [f"agent-{n}" for n in range(6)]
+
+    async def give_up_on_everything(log: Log, agent_id: str) -> None:
+        await create(log, agent_id)
+        await accept(log, agent_id, *(f"message {n}" for n in range(6)))
+        flight: Flight | None = await begin(log, agent_id)
+        while flight is not None:
+            flight = await answer(log, flight, "", REFUSED)
+
+    async with log_at(database.app_url) as log:
+        await asyncio.gather(*(give_up_on_everything(log, agent_id) for agent_id in agents))
+    assert (await check(database.app_url)).wrong == []
+
+
+async def test_a_shared_stream_must_be_named_when_the_transaction_begins(
+    database: Database,
+) -> None:
+    async with log_at(database.app_url) as log:
+        await create(log, "ada")
+        async with log.locked("ada") as tx:
+            with pytest.raises(Corrupt, match="was not named"):
+                await tx.locked_version("user:owner")
