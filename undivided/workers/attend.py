@@ -123,8 +123,18 @@ class Attendant:
             except (StaleFlight, Conflict) as error:
                 more = False
                 await self._fence(flight, error)
+            except Unavailable as error:
+                await self._give_up(flight, error)
+                raise
             finally:
                 del self._flights[agent_id]
+
+    async def _give_up(self, flight: Flight, error: Undivided) -> None:
+        """A flight that was lost with the lock connection; if it is another's by now, say so."""
+        if self._locks.lost.is_set():
+            current = (await self._log.view(flight.agent.id, 1)).flight
+            if current is not None and current.epoch > flight.epoch:
+                await self._fence(flight, error)
 
     async def _fence(self, flight: Flight, error: Undivided) -> None:
         logger.warning(

@@ -30,7 +30,10 @@ class FlightReleased(Struct, frozen=True, kw_only=True):
 
 
 class FlightFenced(Struct, frozen=True, kw_only=True):
-    """A late append of a lost flight was refused."""
+    """A late append of a lost flight was refused.
+
+    Or the flight gave up its call before there was one; `refused` says which, by an error's code.
+    """
 
     agent_id: str
     epoch: int
