@@ -39,7 +39,8 @@ def answer(value: Any, status: int = 200) -> Response:
 
 def instant(at: datetime) -> str:
     """A time as the API tells it: RFC 3339, UTC, milliseconds."""
-    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{at.microsecond // 1000:03d}Z"
+    there = at if at.tzinfo is UTC else at.astimezone(UTC)
+    return there.isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
 def instant_or_none(at: datetime | None) -> str | None:

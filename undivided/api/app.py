@@ -24,6 +24,7 @@ from undivided.api.routes import (
     records,
     sessions,
 )
+from undivided.api.shortcuts import shortcuts
 from undivided.store.settings import Settings
 
 ROUTERS = (
@@ -54,5 +55,6 @@ def create_app(settings: Settings) -> FastAPI:
     problems.install(app)
     for router in ROUTERS:
         app.include_router(router)
+    app.router.routes[:0] = shortcuts()
     app.openapi = lru_cache(1)(partial(describe, app))  # type: ignore[method-assign]
     return app

@@ -23,5 +23,6 @@ async def serve(settings: Settings, host: str, port: int) -> None:
         access_log=False,
         timeout_graceful_shutdown=GRACE_S,
         server_header=False,
+        proxy_headers=False,
     )
     await uvicorn.Server(config).serve()

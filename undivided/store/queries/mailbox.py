@@ -16,43 +16,60 @@ from undivided.store.history import Past, past_of, rows_of_items, status_of
 from undivided.store.queries.reading import Reading, is_id
 
 _LATEST = 2**63 - 1
+FIRST_PAGE = 50
 _SCAN = 500
 """How many items one step of a filtered look into the past folds."""
 
 _NOW = """
-WITH a AS MATERIALIZED (
-  SELECT * FROM agents WHERE tenant = %(tenant)s AND id = %(id)s AND lifecycle <> 'deleted'),
-h AS MATERIALIZED (
-  SELECT i.* FROM items i
+WITH h AS MATERIALIZED (
+  SELECT i.id, i.agent_id, i.source_type, i.category, i.priority, i.seq, i.delivery, i.session_id,
+         i.payload - 'extra'
+           || jsonb_build_object('content', left(i.payload->>'content', 600)) AS payload,
+         '{}'::json AS sender, i.tries, i.phase, i.queued_at, '' AS accepted_by, '' AS correlation
+    FROM items i
    WHERE i.tenant = %(tenant)s AND i.agent_id = %(id)s AND i.seq < %(before)s
      AND (%(types)s::text[] IS NULL OR i.source_type = ANY(%(types)s))
      AND (%(category)s::text IS NULL OR i.category = %(category)s)
      AND (%(statuses)s::text[] IS NULL OR i.status = ANY(%(statuses)s))
    ORDER BY i.seq DESC LIMIT %(limit)s OFFSET %(offset)s),
-lost AS (
-  SELECT i.status, count(*) AS n FROM items i
-   WHERE i.tenant = %(tenant)s AND i.agent_id = %(id)s
-     AND i.status IN ('cancelled', 'dead_letter') GROUP BY i.status)
-SELECT jsonb_build_object(
+ids AS MATERIALIZED (SELECT coalesce(array_agg(h.id), '{}') AS these FROM h)
+SELECT json_build_object(
   'position', (SELECT e.txid || '-' || e.position FROM events e
      WHERE e.txid < (SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint + txid_base
                        FROM log_base)
      ORDER BY e.txid DESC, e.position DESC LIMIT 1),
-  'agent', to_jsonb(a),
-  'queue', (SELECT coalesce(jsonb_agg(to_jsonb(q) || jsonb_build_object('payload',
-       q.payload - 'extra' || jsonb_build_object('content', left(q.payload->>'content', 600)))
-       ORDER BY q.priority, q.seq), '[]')
-     FROM (SELECT * FROM items i WHERE i.tenant = a.tenant AND i.agent_id = a.id
-              AND i.status = 'queued' ORDER BY i.priority, i.seq LIMIT %(queue)s) q),
-  'history', (SELECT coalesce(jsonb_agg(to_jsonb(h) || jsonb_build_object('payload',
-       h.payload - 'extra' || jsonb_build_object('content', left(h.payload->>'content', 600)))
-       ORDER BY h.seq DESC), '[]') FROM h),
-  'decisions', (SELECT coalesce(jsonb_agg(to_jsonb(d) ORDER BY d.version), '[]')
-     FROM decisions d WHERE d.tenant = a.tenant AND d.item_id IN (SELECT h.id FROM h)),
-  'activities', (SELECT coalesce(jsonb_agg(to_jsonb(v) ORDER BY v.started_at, v.id), '[]')
-     FROM activities v WHERE v.tenant = a.tenant AND v.item_id IN (SELECT h.id FROM h)),
-  'lost', (SELECT coalesce(jsonb_object_agg(lost.status, lost.n), '{}') FROM lost))::text
-  FROM a"""
+  'agent', row_to_json(a),
+  'queue', (SELECT coalesce(json_agg(row_to_json(q) ORDER BY q.priority, q.seq), '[]') FROM (
+    SELECT i.id, i.agent_id, i.source_type, i.category, i.priority, i.seq, i.delivery,
+           i.session_id, i.payload - 'extra'
+             || jsonb_build_object('content', left(i.payload->>'content', 600)) AS payload,
+           '{}'::json AS sender, i.tries, i.phase, i.queued_at, '' AS accepted_by,
+           '' AS correlation
+      FROM items i
+     WHERE i.tenant = a.tenant AND i.agent_id = a.id AND i.status = 'queued'
+     ORDER BY i.priority, i.seq LIMIT %(queue)s) q),
+  'history', (SELECT coalesce(json_agg(row_to_json(h) ORDER BY h.seq DESC), '[]') FROM h),
+  'decisions', (SELECT coalesce(json_agg(row_to_json(d) ORDER BY d.version), '[]') FROM (
+    SELECT d.id, d.agent_id, d.type, d.rule, d.reasoning, d.item_id, d.turn_id,
+           '{}'::json AS inputs, '[]'::json AS losers, d.policy_version, d.version, d.made_at
+      FROM decisions d, ids WHERE d.tenant = a.tenant AND d.item_id = ANY(ids.these)) d),
+  'activities', (SELECT coalesce(json_agg(row_to_json(v) ORDER BY v.started_at, v.id), '[]')
+     FROM activities v, ids WHERE v.tenant = a.tenant AND v.item_id = ANY(ids.these)),
+  'lost', (SELECT coalesce(json_object_agg(l.status, l.n), '{}') FROM (
+    SELECT i.status, count(*) AS n FROM items i
+     WHERE i.tenant = a.tenant AND i.agent_id = a.id
+       AND i.status IN ('cancelled', 'dead_letter') GROUP BY i.status) l))::text
+  FROM agents a
+ WHERE a.tenant = %(tenant)s AND a.id = %(id)s AND a.lifecycle <> 'deleted'"""
+
+_FIRST = (
+    _NOW.replace(" AND i.seq < %(before)s", "")
+    .replace("LIMIT %(limit)s OFFSET %(offset)s", "LIMIT 51")
+    .replace("LIMIT %(queue)s", "LIMIT 50")
+)
+"""The page that is asked for most, its bounds written out: Postgres keeps a statement's plan only
+if it looks no dearer than one made anew for the values, and planning is half of this one's time.
+"""
 
 _BEFORE = """
 SELECT i.id, i.seq FROM items i
@@ -65,7 +82,7 @@ SELECT i.id, i.seq FROM items i
 class Wanted(Struct, frozen=True, kw_only=True):
     """Which part of the timeline: filters, and where the page begins."""
 
-    limit: int = 50
+    limit: int = FIRST_PAGE
     offset: int = 0
     before: int = _LATEST
     types: list[str] | None = None
@@ -104,8 +121,9 @@ async def mailbox(reading: Reading, agent_id: str, wanted: Wanted) -> Mailbox:
 
 
 async def _now(reading: Reading, agent_id: str, wanted: Wanted) -> Mailbox | None:
+    first = (wanted.limit, wanted.offset, wanted.before) == (FIRST_PAGE, 0, _LATEST)
     rows = await reading.rows(
-        _NOW,
+        _FIRST if first else _NOW,
         id=agent_id,
         before=wanted.before,
         types=wanted.types,

@@ -2,6 +2,7 @@
 
 Read in one statement; of an item that waits only the beginning of its content is fetched. (600
 stored characters hold at least the 100 that a summary shows, however many of them are escaped.)
+The limits are written out and no parameters, so that Postgres keeps the statement's plan.
 """
 
 from __future__ import annotations
@@ -22,29 +23,36 @@ QUEUE_SHOWN = 50
 DECISIONS_SHOWN = 10
 
 _NOW = """
-SELECT jsonb_build_object(
+SELECT json_build_object(
   'position', (SELECT e.txid || '-' || e.position FROM events e
      WHERE e.txid < (SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint + txid_base
                        FROM log_base)
      ORDER BY e.txid DESC, e.position DESC LIMIT 1),
-  'agent', to_jsonb(a),
-  'flight', (SELECT to_jsonb(f) FROM flights f WHERE f.tenant = a.tenant AND f.id = a.id),
-  'turn', (SELECT to_jsonb(t) FROM turns t
+  'agent', row_to_json(a),
+  'flight', (SELECT row_to_json(f) FROM flights f WHERE f.tenant = a.tenant AND f.id = a.id),
+  'turn', (SELECT row_to_json(t) FROM turns t
      WHERE t.tenant = a.tenant AND t.id = a.attention->>'turn_id'),
-  'focus', (SELECT coalesce(jsonb_agg(to_jsonb(i) || jsonb_build_object('payload',
-       i.payload - 'extra' || jsonb_build_object('content', left(i.payload->>'content', 600)))
-       ORDER BY i.seq), '[]')
-     FROM jsonb_array_elements_text(coalesce(a.attention->'item_ids', '[]')) x(id)
-     JOIN items i ON i.tenant = a.tenant AND i.id = x.id),
-  'queue', (SELECT coalesce(jsonb_agg(to_jsonb(q) || jsonb_build_object('payload',
-       q.payload - 'extra' || jsonb_build_object('content', left(q.payload->>'content', 600)))
-       ORDER BY q.priority, q.seq), '[]')
-     FROM (SELECT * FROM items i WHERE i.tenant = a.tenant AND i.agent_id = a.id
-              AND i.status = 'queued' ORDER BY i.priority, i.seq LIMIT %(queue)s) q),
-  'decisions', (SELECT coalesce(jsonb_agg(to_jsonb(d) ORDER BY d.version), '[]')
-     FROM (SELECT * FROM decisions d WHERE d.tenant = a.tenant AND d.agent_id = a.id
-            ORDER BY d.version DESC LIMIT %(decisions)s) d),
-  'memories', (SELECT coalesce(jsonb_agg(to_jsonb(m) ORDER BY m.noted_at, m.id), '[]')
+  'focus', (SELECT coalesce(json_agg(row_to_json(q) ORDER BY q.seq), '[]') FROM (
+    SELECT i.id, i.agent_id, i.source_type, i.category, i.priority, i.seq, i.delivery,
+           i.session_id, i.payload - 'extra'
+             || jsonb_build_object('content', left(i.payload->>'content', 600)) AS payload,
+           '{}'::json AS sender, i.tries, i.phase, i.queued_at, '' AS accepted_by,
+           '' AS correlation
+      FROM jsonb_array_elements_text(coalesce(a.attention->'item_ids', '[]')) x(id)
+      JOIN items i ON i.tenant = a.tenant AND i.id = x.id) q),
+  'queue', (SELECT coalesce(json_agg(row_to_json(q) ORDER BY q.priority, q.seq), '[]') FROM (
+    SELECT i.id, i.agent_id, i.source_type, i.category, i.priority, i.seq, i.delivery,
+           i.session_id, i.payload - 'extra'
+             || jsonb_build_object('content', left(i.payload->>'content', 600)) AS payload,
+           '{}'::json AS sender, i.tries, i.phase, i.queued_at, '' AS accepted_by,
+           '' AS correlation
+      FROM items i
+     WHERE i.tenant = a.tenant AND i.agent_id = a.id AND i.status = 'queued'
+     ORDER BY i.priority, i.seq LIMIT 50) q),
+  'decisions', (SELECT coalesce(json_agg(row_to_json(d) ORDER BY d.version), '[]') FROM (
+    SELECT d.* FROM decisions d WHERE d.tenant = a.tenant AND d.agent_id = a.id
+     ORDER BY d.version DESC LIMIT 10) d),
+  'memories', (SELECT coalesce(json_agg(row_to_json(m) ORDER BY m.noted_at, m.id), '[]')
      FROM memories m WHERE m.tenant = a.tenant AND m.agent_id = a.id))::text
   FROM agents a WHERE a.tenant = %(tenant)s AND a.id = %(id)s AND a.lifecycle <> 'deleted'"""
 
@@ -80,7 +88,7 @@ async def mind(reading: Reading, agent_id: str) -> Mind:
 
 
 async def _now(reading: Reading, agent_id: str) -> Mind | None:
-    rows = await reading.rows(_NOW, id=agent_id, queue=QUEUE_SHOWN, decisions=DECISIONS_SHOWN)
+    rows = await reading.rows(_NOW, id=agent_id)
     return _mind_of(rows[0][0]) if rows else None
 
 
