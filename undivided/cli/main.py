@@ -6,6 +6,7 @@ import typer
 
 from undivided.cli.commands import (
     agents,
+    bench,
     doctor,
     integrity,
     minds,
@@ -36,5 +37,6 @@ for command in (
     transfer,
     replay,
     tail,
+    bench,
 ):
     command.register(app)

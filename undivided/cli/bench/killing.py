@@ -10,7 +10,7 @@ from undivided.cli.bench import samples
 from undivided.cli.bench.children import begin_worker, ready, until, workers
 from undivided.cli.bench.measuring import Bench, percentile
 from undivided.cli.bench.rows import Row
-from undivided.cli.bench.turning import outlet
+from undivided.cli.bench.turning import ended, outlet
 
 EACH = 4
 """Turns at work with every kill; the victim's own are measured."""
@@ -36,6 +36,7 @@ async def orphans(bench: Bench) -> list[Row]:
             crew[number % len(crew)] = await begin_worker(bench)
             waited += [await _taken_up_s(bench, one, at) for one in orphaned]
             await ready(bench, crew)
+            await ended(bench, agent_ids)  # whoever is full could not take up more
     work = f"orphan after kill -9 of a worker: its turn goes on, p95 of {len(waited)}"
     return [
         Row(group="orphan", work=work, unit="s", ours=percentile(waited, 95), at_most=2),

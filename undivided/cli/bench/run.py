@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from undivided.cli.bench.groups import GROUPS
+from undivided.cli.bench.groups import group
 from undivided.cli.bench.measuring import Bench
 from undivided.cli.bench.rows import Row
 from undivided.cli.bench.servers import bench_servers
@@ -24,7 +24,7 @@ async def run(
         try:
             bench = Bench(servers=servers, database=database, quick=quick, tell=tell)
             for name in names:
-                rows += await GROUPS[name](bench)
+                rows += await group(name)(bench)
                 done()
         finally:
             await database.close()

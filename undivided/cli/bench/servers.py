@@ -90,7 +90,7 @@ async def _telling_when_it_commits(cluster: postgres.Cluster) -> Process:
 _SCRIPT = """
 rules:
   - {contains: "^rest", step: 0, calls: [{tool: sleep, args: {seconds: 86400}}]}
-  - {contains: "^think", reply: "thought", delay: 4}
+  - {contains: "^think", reply: "thought", delay: 2}
   - {reply: "done"}
 """
 _CONFIG = """

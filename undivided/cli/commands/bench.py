@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-import uvloop
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -15,7 +14,6 @@ from rich.table import Table
 from undivided.cli.bench.groups import GROUPS
 from undivided.cli.bench.page import rewrite
 from undivided.cli.bench.rows import HEADINGS, Row, as_json, cells
-from undivided.cli.bench.run import run
 from undivided.cli.client import NO, USAGE
 from undivided.cli.stack.spawn import Mistake
 
@@ -54,6 +52,10 @@ def _names(rows: str | None) -> list[str]:
 
 
 def _measured(names: list[str], quick: bool) -> list[Row]:
+    import uvloop
+
+    from undivided.cli.bench.run import run
+
     with Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
