@@ -55,10 +55,12 @@ class TurnState(Struct, frozen=True):
 
 def evolve(state: TurnState | None, event: Event) -> TurnState | None:
     """The turn after `event`; events of other turns change nothing."""
-    if isinstance(event, s.TurnStarted):
-        return TurnState(event, (UserSaid(event.input),))
     if state is None:
+        if isinstance(event, s.TurnStarted):
+            return TurnState(event, (UserSaid(event.input),))
         return None
+    if getattr(event, "turn_id", None) != state.begun.turn_id:
+        return state
     match event:
         case s.ModelResponded():
             return replace(
