@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from undivided.domain.decisions import Decision
 from undivided.domain.events.catalogue import Event
 from undivided.domain.events.items import ItemPicked, ItemRequeued
-from undivided.domain.ids import session_id_of
+from undivided.domain.ids import digest, session_id_of
 from undivided.domain.mailbox import summary_of
 from undivided.domain.state.agent import AgentRow, Focused, Idle, Suspended
 from undivided.domain.state.item import ItemRow, Queued
@@ -136,8 +136,12 @@ def session_for(agent: AgentRow, item: ItemRow) -> str:
 
 
 def own_session(agent: AgentRow, item: ItemRow) -> str:
-    """The session of a turn whose named session belongs to another agent."""
-    return session_id_of(("ses", agent.id, item.session_id or item.id))
+    """The session of a turn whose named session belongs to another agent.
+
+    The digest keeps it apart from every name that an agent or a caller may have chosen.
+    """
+    named = item.session_id or item.id
+    return session_id_of(("ses", agent.id, named, digest((agent.id, named))))
 
 
 def input_of(item: ItemRow) -> str:

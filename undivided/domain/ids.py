@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from hashlib import sha256
 from typing import NewType
 
 from undivided.domain.errors import Invalid
@@ -16,7 +17,8 @@ EventId = NewType("EventId", str)
 Epoch = NewType("Epoch", int)
 WorkerId = NewType("WorkerId", str)
 
-_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
+ID_LIMIT = 128
+_ID = re.compile(rf"[A-Za-z0-9._-]{{1,{ID_LIMIT}}}")
 
 
 def checked_id(text: str, field: str) -> str:
@@ -33,5 +35,20 @@ def checked_id(text: str, field: str) -> str:
 
 
 def session_id_of(parts: tuple[str, ...]) -> SessionId:
-    """A readable session id made of `parts`, cut to the allowed length and characters."""
-    return SessionId(re.sub(r"[^A-Za-z0-9._-]", "-", "_".join(parts))[:128])
+    """A readable session id made of `parts`.
+
+    Where something had to be replaced or cut, a digest keeps apart what would look the same: two
+    channels, or two agents, never share a conversation by the looks of their names.
+    """
+    whole = "_".join(parts)
+    readable = re.sub(r"[^A-Za-z0-9._-]", "-", whole)
+    if readable == whole and 0 < len(whole) <= ID_LIMIT:
+        return SessionId(whole)
+    mark = "-" + digest(parts)
+    return SessionId(readable[: ID_LIMIT - len(mark)] + mark)
+
+
+def digest(parts: tuple[str, ...]) -> str:
+    """Sixteen characters that tell `parts` from any others."""
+    whole = "\0".join(parts).encode("utf-8", "surrogatepass")
+    return sha256(whole).hexdigest()[:16]
