@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib import resources
@@ -22,7 +23,11 @@ POOL = 16
 
 
 class Parts(Struct, frozen=True):
-    """What the routes work with; `schema` is the revision that this release needs."""
+    """What the routes work with.
+
+    `schema`: the revision that this release needs. `leaving`: set once the process is asked to
+    leave, so that streams and waits end by themselves.
+    """
 
     settings: Settings
     database: Database
@@ -30,6 +35,7 @@ class Parts(Struct, frozen=True):
     hints: Hints
     policy: Policy
     schema: str
+    leaving: asyncio.Event
 
 
 @asynccontextmanager
@@ -50,6 +56,7 @@ async def running_parts(settings: Settings) -> AsyncIterator[Parts]:
             hints,
             adopt(DEFAULT_POLICY, settings.config.policy),
             _needed_schema(),
+            asyncio.Event(),
         )
 
 

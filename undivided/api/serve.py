@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import socket
+
 import uvicorn
+from fastapi import FastAPI
 
 from undivided.api.app import create_app
 from undivided.store.settings import Settings
@@ -11,10 +14,24 @@ GRACE_S = 10
 """How long open requests may take to end once the process is asked to leave."""
 
 
+class _Server(uvicorn.Server):
+    """Tells streams and waits to end before it waits for them."""
+
+    def __init__(self, config: uvicorn.Config, app: FastAPI) -> None:
+        super().__init__(config)
+        self._app = app
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End what goes on, then close."""
+        self._app.state.parts.leaving.set()
+        await super().shutdown(sockets)
+
+
 async def serve(settings: Settings, host: str, port: int) -> None:
     """Serve HTTP until SIGTERM, SIGINT or cancellation."""
+    app = create_app(settings)
     config = uvicorn.Config(
-        create_app(settings),
+        app,
         host=host,
         port=port,
         loop="uvloop",
@@ -25,4 +42,4 @@ async def serve(settings: Settings, host: str, port: int) -> None:
         server_header=False,
         proxy_headers=False,
     )
-    await uvicorn.Server(config).serve()
+    await _Server(config, app).serve()

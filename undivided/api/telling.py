@@ -72,7 +72,7 @@ async def told(
         }  # fmt: skip
         yield frame("session_start", began, accepted.position)
     written, silence = Written(), 0
-    async for happened in follow_item(parts.database, parts.hints, item):
+    async for happened in follow_item(parts.database, parts.hints, item, parts.leaving):
         match happened:
             case Quiet():
                 silence += 1

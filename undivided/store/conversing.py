@@ -84,14 +84,19 @@ async def item_followed(database: Database, agent_id: str, place: Coordinate) ->
 Happened = Step | Piece | Quiet
 
 
-async def follow_item(database: Database, hints: Hints, item: Followed) -> AsyncIterator[Happened]:
-    """Everything about an item in order; whoever follows stops when the item is over."""
+async def follow_item(
+    database: Database, hints: Hints, item: Followed, leaving: asyncio.Event
+) -> AsyncIterator[Happened]:
+    """Everything about an item in order, until `leaving` is set.
+
+    Whoever follows stops when the item is over.
+    """
     listener = _Listener(hints)
     async with AsyncExitStack() as stack:
         await listener.begin(stack, item)
         after, turn_id = item.after, item.turn_id
         sessions, patience = {item.session_id}, Patience()
-        while True:
+        while not leaving.is_set():
             for piece in listener.pieces():
                 yield piece
             streams = [agent_stream(item.agent_id), *map(session_stream, sorted(sessions))]

@@ -15,10 +15,11 @@ from undivided.domain.coordinates import Coordinate
 from undivided.domain.errors import Unavailable
 from undivided.store.database import Database
 from undivided.store.hints import TAIL, Hints
-from undivided.store.tail import EVERYTHING, Logged, Wanted, read_tail
+from undivided.store.tail import Logged, Wanted, read_tail
 
 POLL_S = 1.0
 FIRST_PAUSE_S = 0.01
+QUIET_S = 15.0
 PAGE_ROWS, PAGE_BYTES = 200, 1024 * 1024
 
 
@@ -43,16 +44,16 @@ async def follow(
     database: Database,
     hints: Hints,
     after: Coordinate,
-    wanted: Wanted = EVERYTHING,
-    quiet_s: float = 15.0,
+    wanted: Wanted,
+    leaving: asyncio.Event,
 ) -> AsyncIterator[list[Logged]]:
-    """Events behind `after` for ever, in order, without gap or repeat.
+    """Events behind `after`, in order, without gap or repeat, until `leaving` is set.
 
-    An empty list says that nothing came for `quiet_s` seconds.
+    An empty list says that nothing came for `QUIET_S` seconds.
     """
     async with hints.subscribe(TAIL) as news:
         quiet, patience = 0.0, Patience()
-        while True:
+        while not leaving.is_set():
             try:
                 page = await read_tail(database, after, wanted, PAGE_ROWS, PAGE_BYTES)
             except Unavailable:  # whoever follows is not to notice but by the silence
@@ -68,6 +69,6 @@ async def follow(
             pause_s = patience.pause_s(page.in_flight)
             heard = await news.next(within_s=pause_s)
             quiet += pause_s if heard is None else 0.0
-            if quiet >= quiet_s:
+            if quiet >= QUIET_S:
                 quiet = 0.0
                 yield []

@@ -78,7 +78,7 @@ def _page(events: list[Logged], end: str | None, position: str) -> EventPage:
 
 async def _frames(parts: Parts, after: Coordinate, wanted: Wanted) -> AsyncIterator[bytes]:
     yield HEARTBEAT
-    async for events in follow(parts.database, parts.hints, after, wanted):
+    async for events in follow(parts.database, parts.hints, after, wanted, parts.leaving):
         if not events:
             yield HEARTBEAT
         for one in events:

@@ -94,7 +94,7 @@ async def _answered(
             then = await items.item(Reading(parts.database), accepted.item_id)
             over = times_of(then.item).status in TERMINAL
             left = until - clock()
-            if over or left <= 0:
+            if over or left <= 0 or parts.leaving.is_set():
                 return answer(_reply(accepted, then), 200 if over else 202)
             await news.next(within_s=min(left, POLL_S))
 
