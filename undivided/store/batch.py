@@ -1,4 +1,9 @@
-"""A batch: events numbered, folded and encoded, ready to be sent to `log_append` in one piece."""
+"""A batch: events numbered, folded and put into statements that leave in one message.
+
+In a pipeline a statement that fails stops all that follow it, the COMMIT as well, and what has
+no BEGIN is one transaction up to the end of its message. So the guards come first (`log_fence`,
+`log_grow`), then events, then rows.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +20,7 @@ from undivided.projections.table import Rows, touched
 from undivided.store.codec import encode, encode_event, escape_text, name_of
 from undivided.store.exchange import Call, Statement
 from undivided.store.fresh import fresh_event_id
+from undivided.store.row_statements import row_calls
 
 _to_json = msgspec.json.Encoder().encode
 
@@ -35,9 +41,13 @@ class Fence(Struct, frozen=True):
 
 
 class Write(Struct):
-    """What one append sends, and what it leaves: `rows` are those that changed."""
+    """What one append sends, and what it leaves: `rows` are those that changed.
 
-    body: bytes
+    The result of `calls[told]` says which coordinate it got.
+    """
+
+    calls: tuple[Call, ...]
+    told: int
     events: tuple[Recorded, ...]
     rows: Rows
     blobs: dict[str, bytes]
@@ -67,18 +77,74 @@ def missing(rows: Rows, recorded: tuple[Recorded, ...]) -> dict[str, set[str]]:
     return wanted
 
 
-def fold_from(
-    rows: Rows, recorded: tuple[Recorded, ...], known: frozenset[tuple[str, str]]
-) -> Rows:
-    """Fold into `rows`; answers only the rows that changed."""
-    before = dict(rows)
-    changed: Rows = {}
+class Folded(Struct):
+    """Events and what they do: `rows` are those that changed, `before` those there were."""
+
+    events: tuple[Recorded, ...]
+    rows: Rows
+    before: Rows
+
+
+def folded_from(before: Rows, recorded: tuple[Recorded, ...]) -> Folded:
+    """Fold events into the rows in hand."""
+    rows, changed = dict(before), dict[tuple[str, str], Any]()
     for one in recorded:
         for projection, key in touched(one):
             place = (projection.table, key)
-            row = projection.reduce(key, rows.get(place), one)
-            rows[place] = changed[place] = row
-    return {p: row for p, row in changed.items() if p not in known or row != before.get(p)}
+            rows[place] = changed[place] = projection.reduce(key, rows.get(place), one)
+    different = {p: row for p, row in changed.items() if p not in before or row != before[p]}
+    return Folded(recorded, different, before)
+
+
+def written(
+    tenant: str, additions: Sequence[Addition], folded: Folded, fence: Fence | None
+) -> Write:
+    """The batch in its statements: a few small ones, or one function for all of a large one."""
+    if 0 < len(folded.events) <= SMALL:
+        return _small(tenant, additions, folded, fence)
+    return _large(tenant, additions, folded, fence)
+
+
+def _small(
+    tenant: str, additions: Sequence[Addition], folded: Folded, fence: Fence | None
+) -> Write:
+    owner, blobs = tenant.encode(), dict[str, bytes]()
+    calls: list[Call] = []
+    if fence is not None:
+        calls.append(Call(FENCE, (owner, fence.agent_id.encode(), str(fence.epoch).encode())))
+    for a in additions:
+        if a.events:
+            grown = (str(a.expected).encode(), str(len(a.events)).encode())
+            calls.append(Call(GROW, (owner, a.stream.encode(), *grown)))
+    calls += [_event_call(owner, one, blobs) for one in folded.events]
+    told = len(calls) - 1
+    calls += row_calls(tenant, folded.rows, folded.before)
+    return Write(tuple(calls), told, folded.events, folded.rows, blobs)
+
+
+def _event_call(tenant: bytes, one: Recorded, blobs: dict[str, bytes]) -> Call:
+    name, schema = name_of(one.event)
+    data, large = encode_event(one.event)
+    blobs |= large
+    values = (
+        one.stream, str(one.version), one.at.isoformat(), one.id, name, str(schema), str(len(data))
+    )  # fmt: skip
+    return Call(EVENT, [tenant, *(v.encode() for v in values), data, encode(one.meta)])
+
+
+def _large(
+    tenant: str, additions: Sequence[Addition], folded: Folded, fence: Fence | None
+) -> Write:
+    batch = encoded(additions, folded.events, folded.rows, fence)
+    append = Call(APPEND, (tenant.encode(), batch.body))
+    return Write((append,), 0, folded.events, folded.rows, batch.blobs)
+
+
+class Encoded(Struct):
+    """A batch as one JSON, and the blobs it refers to."""
+
+    body: bytes
+    blobs: dict[str, bytes]
 
 
 def encoded(
@@ -86,7 +152,7 @@ def encoded(
     recorded: tuple[Recorded, ...],
     rows: Rows,
     fence: Fence | None,
-) -> Write:
+) -> Encoded:
     """The batch as `log_append` takes it."""
     blobs: dict[str, bytes] = {}
     events = [_event_json(one, blobs) for one in recorded]
@@ -108,16 +174,14 @@ def encoded(
     }
     if fence is not None:
         body["fence"] = {"agent": fence.agent_id, "epoch": fence.epoch}
-    return Write(_to_json(body), recorded, rows, blobs)
+    return Encoded(_to_json(body), blobs)
 
 
-def step_call(
-    tenant: str, recorded: tuple[Recorded, ...], rows: Rows, fence: Fence | None
-) -> Call | None:
+def step_call(tenant: str, folded: Folded, fence: Fence | None) -> Call | None:
     """The short way for one event that touches no row, in a stream that exists; else None."""
-    one = recorded[0] if recorded else None
-    if one is None or len(recorded) > 1 or rows or one.version == 1:
+    if len(folded.events) != 1 or folded.rows or folded.events[0].version == 1:
         return None
+    one = folded.events[0]
     data, blobs = encode_event(one.event)
     if blobs:
         return None
@@ -132,7 +196,25 @@ def step_call(
     return Call(FENCED_STEP, [*shared, fence.agent_id.encode(), str(fence.epoch).encode()])
 
 
-_GROW = """
+EVENT = Statement(
+    b"undivided_event",
+    b"""
+INSERT INTO events
+  (txid, id, tenant, stream, version, type, schema, data, meta, recorded_at, bytes)
+SELECT pg_current_xact_id()::text::bigint + b.txid_base, $5::uuid, $1, $2, $3::bigint,
+       $6, $7::smallint, $9::jsonb, $10::jsonb, $4::timestamptz, $8::int
+  FROM log_base b
+RETURNING txid, position, clock_timestamp()""",
+)
+FENCE = Statement(b"undivided_fence", b"SELECT log_fence($1, $2, $3)")
+GROW = Statement(b"undivided_grow", b"SELECT log_grow($1, $2, $3, $4)")
+APPEND = Statement(
+    b"undivided_append", b"SELECT o_txid, o_position, o_clock FROM log_append($1, $2::jsonb)"
+)
+SMALL = 8
+"""Events up to which an append goes in small statements; more go quicker as one JSON."""
+
+_GROW_ONE = """
 grown AS (
   UPDATE streams SET version = version + 1
     WHERE tenant = $1 AND stream = $2 AND version = $3::bigint{fenced}
@@ -150,10 +232,10 @@ held AS MATERIALIZED (
   SELECT 1 FROM waited, flights f
     WHERE f.tenant = $1 AND f.id = $11 AND f.epoch = $12::bigint AND f.held FOR SHARE OF f),"""
 
-STEP = Statement(b"undivided_step", ("WITH" + _GROW.replace("{fenced}", "")).encode())
+STEP = Statement(b"undivided_step", ("WITH" + _GROW_ONE.replace("{fenced}", "")).encode())
 FENCED_STEP = Statement(
     b"undivided_fenced_step",
-    ("WITH" + _HELD + _GROW.replace("{fenced}", " AND EXISTS (SELECT FROM held)")).encode(),
+    ("WITH" + _HELD + _GROW_ONE.replace("{fenced}", " AND EXISTS (SELECT FROM held)")).encode(),
 )
 """One event into one stream: what `log_append` does, as one statement and in half the time.
 

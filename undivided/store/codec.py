@@ -38,6 +38,7 @@ _BLOB_LEAST = 256
 
 _AWKWARD = re.compile("[\x00\x1a\ud800-\udfff]")
 _ESCAPED = re.compile("\x1a([0-9a-f]{4})")
+_ESCAPES = b"\\u00"
 _MARKS = (b"\\u0000", b"\\u001a")
 _encode = msgspec.json.Encoder().encode
 _NAMES = {kind.__name__: named for kind, named in CATALOGUE.items()}
@@ -58,7 +59,7 @@ def encode(value: Any) -> bytes:
         text = _encode(value)
     except UnicodeEncodeError:
         return _encode(_escaped(msgspec.to_builtins(value)))
-    if any(mark in text for mark in _MARKS):
+    if _ESCAPES in text and any(mark in text for mark in _MARKS):
         return _encode(_escaped(msgspec.to_builtins(value)))
     return text
 

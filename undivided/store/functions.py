@@ -2,8 +2,9 @@
 
 Round trips, not flushes, are the cost of an append, so that each of these is one statement:
 
-- `log_append` checks the fence, takes each stream's next versions, inserts the events and
-  writes the folded rows. All of it or nothing.
+- `log_fence` checks the epoch of a flight, and `log_grow` takes a stream's next versions: what a
+  small append begins with, before its events and rows in the same message (`batch.py`).
+- `log_append` does all of an append that is large. All of it or nothing.
 - `agent_view` reads what a decision about an agent reads, and takes the stream's row lock
   first where the caller is about to append. Each statement in it has a snapshot of its own
   (READ COMMITTED), so that what is read after a wait for the lock is what the last holder
@@ -33,7 +34,7 @@ from undivided.store.tables import PROJECTED, folded_columns
 
 CONFLICT = "UV001"
 STALE_FLIGHT = "UV002"
-"""SQLSTATEs by which `log_append` refuses."""
+"""SQLSTATEs by which `log_grow` and `log_fence` refuse."""
 
 
 def _write_rows(table: Table) -> str:
@@ -54,45 +55,58 @@ def _write_rows(table: Table) -> str:
     END IF;"""  # noqa: S608 -- names and columns are those of tables.py
 
 
+_FENCE = """
+CREATE OR REPLACE FUNCTION log_fence(p_tenant text, p_agent text, p_epoch bigint) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM pg_advisory_xact_lock_shared(
+    hashtextextended('flight ' || p_tenant || '/' || p_agent, 0));
+  PERFORM 1 FROM flights f
+    WHERE f.tenant = p_tenant AND f.id = p_agent AND f.epoch = p_epoch AND f.held
+    FOR SHARE;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'stale flight' USING ERRCODE = 'UV002';
+  END IF;
+END $$;
+"""
+
+_GROW = """
+CREATE OR REPLACE FUNCTION log_grow(p_tenant text, p_stream text, p_expected bigint,
+                                    p_grown bigint) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+  v_actual bigint;
+BEGIN
+  IF p_expected = 0 THEN
+    INSERT INTO streams AS t (tenant, stream, version) VALUES (p_tenant, p_stream, p_grown)
+      ON CONFLICT (tenant, stream) DO UPDATE SET version = p_grown WHERE t.version = 0;
+  ELSE
+    UPDATE streams t SET version = p_expected + p_grown
+      WHERE t.tenant = p_tenant AND t.stream = p_stream AND t.version = p_expected;
+  END IF;
+  IF NOT FOUND THEN
+    SELECT t.version INTO v_actual FROM streams t
+      WHERE t.tenant = p_tenant AND t.stream = p_stream;
+    RAISE EXCEPTION 'conflict' USING ERRCODE = 'UV001',
+      DETAIL = jsonb_build_object('stream', p_stream, 'expected', p_expected,
+                                  'actual', coalesce(v_actual, 0))::text;
+  END IF;
+END $$;
+"""
+
 _APPEND_HEAD = """
 CREATE OR REPLACE FUNCTION log_append(p_tenant text, p_batch jsonb)
 RETURNS TABLE (o_txid bigint, o_position bigint, o_clock timestamptz)
 LANGUAGE plpgsql AS $$
 DECLARE
-  s record;
-  v_actual bigint;
   v_txid bigint;
   v_position bigint;
 BEGIN
   IF p_batch ? 'fence' THEN
-    PERFORM pg_advisory_xact_lock_shared(
-      hashtextextended('flight ' || p_tenant || '/' || (p_batch->'fence'->>'agent'), 0));
-    PERFORM 1 FROM flights f
-      WHERE f.tenant = p_tenant AND f.id = p_batch->'fence'->>'agent'
-        AND f.epoch = (p_batch->'fence'->>'epoch')::bigint AND f.held
-      FOR SHARE;
-    IF NOT FOUND THEN
-      RAISE EXCEPTION 'stale flight' USING ERRCODE = 'UV002';
-    END IF;
+    PERFORM log_fence(p_tenant, p_batch->'fence'->>'agent', (p_batch->'fence'->>'epoch')::bigint);
   END IF;
-
-  FOR s IN SELECT * FROM jsonb_to_recordset(p_batch->'streams')
-             AS x(stream text, expected bigint, grown bigint) LOOP
-    IF s.expected = 0 THEN
-      INSERT INTO streams AS t (tenant, stream, version) VALUES (p_tenant, s.stream, s.grown)
-        ON CONFLICT (tenant, stream) DO UPDATE SET version = s.grown WHERE t.version = 0;
-    ELSE
-      UPDATE streams t SET version = s.expected + s.grown
-        WHERE t.tenant = p_tenant AND t.stream = s.stream AND t.version = s.expected;
-    END IF;
-    IF NOT FOUND THEN
-      SELECT t.version INTO v_actual FROM streams t
-        WHERE t.tenant = p_tenant AND t.stream = s.stream;
-      RAISE EXCEPTION 'conflict' USING ERRCODE = 'UV001',
-        DETAIL = jsonb_build_object('stream', s.stream, 'expected', s.expected,
-                                    'actual', coalesce(v_actual, 0))::text;
-    END IF;
-  END LOOP;
+  PERFORM log_grow(p_tenant, x.stream, x.expected, x.grown)
+    FROM jsonb_to_recordset(p_batch->'streams') AS x(stream text, expected bigint, grown bigint);
 
   SELECT pg_current_xact_id()::text::bigint + b.txid_base INTO v_txid FROM log_base b;
   WITH written AS (
@@ -137,7 +151,9 @@ DECLARE
 BEGIN
   IF p_lock THEN
     PERFORM set_config('idle_in_transaction_session_timeout', '10s', true);
-    PERFORM lock_streams(p_tenant, ARRAY['agent:' || p_agent]);
+    -- What `lock_streams` does for one stream, without the call.
+    PERFORM pg_advisory_xact_lock(
+      hashtextextended('stream ' || p_tenant || '/agent:' || p_agent, 0));
     IF p_queue > 0 THEN
       PERFORM pg_advisory_xact_lock(hashtextextended('flight ' || p_tenant || '/' || p_agent, 0));
     END IF;
@@ -247,4 +263,4 @@ END $$;
 def function_statements() -> tuple[str, ...]:
     """Every CREATE FUNCTION of the store, in an order that Postgres takes."""
     append = _APPEND_HEAD + "".join(_write_rows(table) for table in PROJECTED) + _APPEND_TAIL
-    return (_LOCK_STREAMS, append, _VIEW, _SWEEP)
+    return (_LOCK_STREAMS, _FENCE, _GROW, append, _VIEW, _SWEEP)

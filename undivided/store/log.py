@@ -42,11 +42,11 @@ from undivided.store.batch import (
     Addition,
     Fence,
     Write,
-    encoded,
-    fold_from,
+    folded_from,
     missing,
     number,
     step_call,
+    written,
 )
 from undivided.store.codec import row_decoder
 from undivided.store.database import Connection, Database
@@ -54,9 +54,6 @@ from undivided.store.exchange import Call, HotConnection, Statement, exchange
 
 __all__ = ["Addition", "AgentTx", "Appended", "Fence", "Log"]
 
-_APPEND = Statement(
-    b"undivided_append", b"SELECT o_txid, o_position, o_clock FROM log_append($1, $2::jsonb)"
-)
 _LOCK_STREAMS = Statement(
     b"undivided_lock_streams",
     b"SELECT lock_streams($1, ARRAY(SELECT jsonb_array_elements_text($2::jsonb)))",
@@ -101,15 +98,15 @@ class Log:
             StaleFlight: `fence` names an epoch that is over.
             Unavailable: Postgres cannot be reached; whether it was written is then unknown.
         """
-        recorded = number(additions, meta, await self._now())
-        rows = fold_from({}, recorded, frozenset())
-        step = step_call(self.database.tenant, recorded, rows, fence)
+        folded = folded_from({}, number(additions, meta, await self._now()))
+        tenant = self.database.tenant
+        step = step_call(tenant, folded, fence)
         async with self.database.connection() as connection:
             if step is not None:
                 (result,) = await exchange(connection, step)
                 if result.ntuples:
-                    return self._appended(result, recorded, rows)
-            write = encoded(additions, recorded, rows, fence)
+                    return self._appended(result, folded.events, folded.rows)
+            write = written(tenant, additions, folded, fence)
             await self._keep_blobs(connection, write)
             return await self._send(connection, write, fence)
 
@@ -134,7 +131,7 @@ class Log:
             if view.agent is None:
                 raise NotFound(f"there is no agent {agent_id}")
             self.database.clock.heard(view.now)
-            yield AgentTx(self, connection, view, also)
+            yield AgentTx(self, connection, view, queue, also)
 
     async def view(self, agent_id: str, queue: int = 0) -> AgentView:
         """The agent's view without a lock, for reading only; `agent` is None if unknown."""
@@ -170,12 +167,11 @@ class Log:
         self, connection: HotConnection, write: Write, fence: Fence | None, *after: Call
     ) -> Appended:
         """Send the batch, and in the same message what is to follow it."""
-        append = Call(_APPEND, (self.database.tenant.encode(), write.body))
         try:
-            results = await exchange(connection, append, *after)
+            results = await exchange(connection, *write.calls, *after)
         except psycopg.Error as error:
             raise _refusal(error, fence) from error
-        return self._appended(results[0], write.events, write.rows)
+        return self._appended(results[write.told], write.events, write.rows)
 
     def _appended(self, result: PGresult, events: tuple[Recorded, ...], rows: Rows) -> Appended:
         txid, position, clock = (result.get_value(0, column) or b"0" for column in range(3))
@@ -187,11 +183,16 @@ class AgentTx:
     """One transaction about one agent, under its row lock. It appends once, and commits."""
 
     def __init__(
-        self, log: Log, connection: HotConnection, view: AgentView, also: tuple[str, ...]
+        self,
+        log: Log,
+        connection: HotConnection,
+        view: AgentView,
+        queue: int,
+        also: tuple[str, ...],
     ) -> None:
         if view.agent is None:
             raise Corrupt("a transaction about an agent needs the agent")
-        self._log, self.connection, self._also = log, connection, also
+        self._log, self.connection, self._queue, self._also = log, connection, queue, also
         self.view, self.agent = view, view.agent
 
     async def row(self, table: str, row_id: str) -> Any | None:
@@ -256,8 +257,7 @@ class AgentTx:
         rows: Rows = {**self._in_hand(), **(known or {})}
         wanted = missing(rows, recorded)
         rows |= await _load(self.connection, self._log.database.tenant, wanted)
-        changed = fold_from(rows, recorded, frozenset(rows))
-        write = encoded(additions, recorded, changed, fence)
+        write = written(self._log.database.tenant, additions, folded_from(rows, recorded), fence)
         await self._log._keep_blobs(self.connection, write)
         return await self._log._send(self.connection, write, fence, _COMMIT)
 
@@ -268,7 +268,7 @@ class AgentTx:
     def _in_hand(self) -> Rows:
         view = self.view
         rows: Rows = {("agents", self.agent.id): self.agent}
-        if view.flight is not None:
+        if self._queue > 0:  # else the view did not look for a flight
             rows[("flights", self.agent.id)] = view.flight
         rows |= {("items", item.id): item for item in (*view.queue, *view.focus)}
         return rows
