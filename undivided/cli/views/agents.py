@@ -8,7 +8,17 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from undivided.cli.views.cells import NONE, facts, moment, more, one_line, plain, state, table
+from undivided.cli.views.cells import (
+    NONE,
+    facts,
+    giving,
+    moment,
+    more,
+    one_line,
+    plain,
+    state,
+    table,
+)
 
 NOBODY = "There are no agents yet. Make one: undivided agents create NAME"
 
@@ -18,18 +28,16 @@ def agents_view(page: Mapping[str, Any]) -> RenderableType:
     if not page["items"]:
         return Text(NOBODY)
     listed = table(
-        "id", "name", "model", "status", "attention", "waiting", "created (UTC)",
-        ids=("id",), texts=("name", "model"),
-    )  # fmt: skip
+        "id", "name", "model", "status", "attention", "waiting", giving=("name", "model")
+    )
     for agent in page["items"]:
         listed.add_row(
             agent["id"],
-            one_line(agent["name"]),
-            one_line(agent["model"]),
+            giving(agent["name"]),
+            giving(agent["model"]),
             state(agent["status"]),
             state(agent["attentionState"]),
             str(agent["mailboxDepth"]),
-            moment(agent["createdAt"]),
         )
     return Group(listed, *more(page))
 

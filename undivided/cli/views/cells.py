@@ -7,7 +7,7 @@ turn the line around; none of it reaches the terminal as it is.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -17,6 +17,7 @@ from rich.text import Text
 
 NONE = "-"
 _TURNERS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_LEAST = 10
 _STYLES = {
     **dict.fromkeys(("started", "completed", "idle"), "green"),
     **dict.fromkeys(("focused", "processing", "leased"), "cyan"),
@@ -78,16 +79,32 @@ def span(seconds: float) -> str:
     return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {rest:02d} s"
 
 
-def table(*headers: str, ids: Iterable[str] = (), texts: Iterable[str] = ()) -> Table:
-    """An open table; columns of `ids` are never cut, those of `texts` give way first."""
+def table(*headers: str, giving: Sequence[str] = ()) -> Table:
+    """An open table; where the terminal is narrow, columns of `giving` give way."""
     made = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
-    whole, giving = set(ids), set(texts)
     for header in headers:
         if header in giving:
-            made.add_column(header, no_wrap=True, overflow="ellipsis", ratio=1)
+            made.add_column(header, min_width=_LEAST, overflow="fold")
         else:
-            made.add_column(header, no_wrap=header not in whole, overflow="fold")
+            made.add_column(header, no_wrap=True, overflow="fold")
     return made
+
+
+def giving(text: str, below: str | None = None) -> Text:
+    """A cell that is cut where it does not fit, with a second line where there is one."""
+    cell = Text(one_line(text), no_wrap=True, overflow="ellipsis")
+    return cell if below is None else cell.append(f"\n{one_line(below)}", style="dim")
+
+
+def pair(above: str | Text, below: str) -> Text:
+    """A cell of two lines, the second of less weight."""
+    cell = above.copy() if isinstance(above, Text) else Text(one_line(above))
+    return cell.append(f"\n{one_line(below)}", style="dim")
+
+
+def time_and_day(instant: str) -> Text:
+    """A time over its day, in UTC."""
+    return pair(instant[11:19], instant[:10])
 
 
 def facts(known: Mapping[str, RenderableType | None]) -> Table:

@@ -9,15 +9,18 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from undivided.cli.views.cells import (
+    giving,
     heading,
-    moment,
     more,
-    one_line,
+    pair,
     priority,
     state,
     table,
+    time_and_day,
     took,
 )
+
+ITEM, KIND = "item\nsummary", "type\npriority"
 
 
 def mailbox_view(box: Mapping[str, Any]) -> RenderableType:
@@ -39,49 +42,47 @@ def mailbox_chosen_view(box: Mapping[str, Any]) -> RenderableType:
 
 def waiting(items: Sequence[Mapping[str, Any]]) -> RenderableType:
     """Items that wait, in the order in which they will be picked."""
-    listed = table(
-        "item", "type", "priority", "since (UTC)", "tries", "summary",
-        ids=("item",), texts=("summary",),
-    )  # fmt: skip
+    listed = table(ITEM, KIND, "status\ntries", "since\n(UTC)", giving=(ITEM,))
     for item in items:
-        later = item.get("notBefore")
-        since = moment(item["queuedAt"]) + (f", not before {moment(later)}" if later else "")
         listed.add_row(
-            item["id"],
-            one_line(item["sourceType"]),
-            priority(item["priority"]),
-            since,
-            str(item["attempts"]),
-            one_line(item["summary"]),
+            *_what(item), pair(_waits(item), _tries(item)), time_and_day(item["queuedAt"])
         )
     return listed
 
 
 def _history(items: Sequence[Mapping[str, Any]]) -> RenderableType:
-    listed = table(
-        "item", "type", "priority", "status", "arrived (UTC)", "waited", "took", "tries", "summary",
-        ids=("item",), texts=("summary",),
-    )  # fmt: skip
+    listed = table(ITEM, KIND, "status\ntries", "arrived\n(UTC)", "waited\ntook", giving=(ITEM,))
     for item in items:
         listed.add_row(
-            item["id"],
-            one_line(item["sourceType"]),
-            priority(item["priority"]),
-            _fate(item),
-            moment(item["queuedAt"]),
-            took(item["queuedAt"], item["startedAt"]),
-            took(item["startedAt"], item["completedAt"]),
-            str(item["attempts"]),
-            one_line(item["summary"]),
+            *_what(item),
+            pair(_fate(item), _tries(item)),
+            time_and_day(item["queuedAt"]),
+            pair(
+                took(item["queuedAt"], item["startedAt"]),
+                took(item["startedAt"], item["completedAt"]),
+            ),
         )
     return listed
 
 
+def _what(item: Mapping[str, Any]) -> tuple[Text, Text]:
+    return giving(item["id"], item["summary"]), pair(item["sourceType"], priority(item["priority"]))
+
+
+def _waits(item: Mapping[str, Any]) -> Text:
+    later = item.get("notBefore")
+    return state(item["status"]).append(f" until {later[11:19]}" if later else "")
+
+
+def _tries(item: Mapping[str, Any]) -> str:
+    return "" if item["attempts"] == 0 else str(item["attempts"])
+
+
 def _fate(item: Mapping[str, Any]) -> Text:
     status = state(item["status"])
-    if into := item.get("mergedInto"):
-        return status.append(f" into {into}")
     outcome = (item.get("activity") or {}).get("outcome")
+    if into := item.get("mergedInto"):
+        status.append(f" into {into}")
     return status.append(f" ({outcome})") if outcome and outcome != item["status"] else status
 
 

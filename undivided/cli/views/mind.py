@@ -8,10 +8,22 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from undivided.cli.views.cells import facts, heading, moment, one_line, plain, state, table
+from undivided.cli.views.cells import (
+    facts,
+    giving,
+    heading,
+    moment,
+    one_line,
+    pair,
+    plain,
+    state,
+    table,
+    time_and_day,
+)
 from undivided.cli.views.mailbox import waiting
 
 _SHOWN = 10
+DECIDED = "item\nbecause"
 
 
 def mind_view(mind: Mapping[str, Any]) -> RenderableType:
@@ -29,7 +41,7 @@ def mind_view(mind: Mapping[str, Any]) -> RenderableType:
     if mind["deferredItems"]:
         parts += [heading("deferred"), waiting(mind["deferredItems"])]
     if mind["recentDecisions"]:
-        parts += [heading("decided, newest first"), _decisions(mind["recentDecisions"])]
+        parts += [heading("decided lately"), _decisions(mind["recentDecisions"])]
     if mind["workingMemory"]:
         parts += [heading("working memory"), _memory(mind["workingMemory"])]
     return Group(*parts)
@@ -68,17 +80,12 @@ def _suspension(waits: Mapping[str, Any]) -> Text:
 
 
 def _decisions(decisions: Sequence[Mapping[str, Any]]) -> RenderableType:
-    listed = table(
-        "when (UTC)", "decision", "rule", "item", "because",
-        ids=("item",), texts=("because",),
-    )  # fmt: skip
+    listed = table(DECIDED, "decision\nrule", "when\n(UTC)", giving=(DECIDED,))
     for decision in decisions:
         listed.add_row(
-            moment(decision["createdAt"]),
-            one_line(decision["decisionType"]),
-            one_line(decision["rule"]),
-            decision["mailboxItemId"],
-            one_line(decision["reasoning"]),
+            giving(decision["mailboxItemId"], decision["reasoning"]),
+            pair(decision["decisionType"], decision["rule"]),
+            time_and_day(decision["createdAt"]),
         )
     return listed
 
