@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from undivided.domain.coordinates import Coordinate
 from undivided.domain.errors import Unavailable
+from undivided.domain.ids import session_id_of
 from undivided.domain.recorded import agent_stream, session_stream
 from undivided.store.database import Database
 from undivided.store.following import POLL_S, Patience
@@ -78,7 +79,9 @@ async def item_followed(database: Database, agent_id: str, place: Coordinate) ->
         return None
     item_id, session_id, turn_id, over = row
     after = Coordinate(place.txid, place.position - 1) if over else place
-    return Followed(agent_id, item_id, session_id or f"ses_{agent_id}", after, turn_id)
+    return Followed(
+        agent_id, item_id, session_id or session_id_of(("ses", agent_id)), after, turn_id
+    )
 
 
 Happened = Step | Piece | Quiet

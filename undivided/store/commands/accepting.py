@@ -20,7 +20,7 @@ from undivided.store.idempotency import Effect
 from undivided.store.log import AgentTx
 
 Earlier = Callable[[Connection], Awaitable[Effect | None]]
-"""Asked under the agent's lock, in its transaction: what this very request wrote before, if it did."""
+"""Asked under the agent's lock, in its transaction: what this request wrote before, if it did."""
 
 
 class Accepted(Struct, frozen=True):
