@@ -135,6 +135,11 @@ def session_for(agent: AgentRow, item: ItemRow) -> str:
     return session_id_of(("ses", kind.scenario, agent.id, item.id))
 
 
+def new_session(agent: AgentRow, item: ItemRow) -> str:
+    """The session of a turn whose own was archived or deleted: a conversation of its own."""
+    return session_id_of(("ses", agent.id, item.id, digest((agent.id, item.id))))
+
+
 def own_session(agent: AgentRow, item: ItemRow) -> str:
     """The session of a turn whose named session belongs to another agent.
 

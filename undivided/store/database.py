@@ -70,6 +70,7 @@ class Database:
             max_size=size,
             open=False,
             timeout=5,
+            reconnect_timeout=2,
             kwargs={
                 "autocommit": True,
                 "application_name": name,

@@ -154,6 +154,9 @@ class Opening(Struct, kw_only=True):
         if session is not None and session.agent_id != tx.agent.id:
             session_id = attention.own_session(tx.agent, begin.item)
             session = await tx.row("sessions", session_id)
+        if session is not None and session.status != "active":
+            session_id = attention.new_session(tx.agent, begin.item)
+            session = await tx.row("sessions", session_id)
         taken = Taken(fresh_id("trn"), fresh_id("dec"), epoch)
         return cls(
             agent=tx.agent,

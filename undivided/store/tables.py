@@ -194,6 +194,8 @@ items = Table(
     CheckConstraint("priority BETWEEN 0 AND 4", name="items_priority_known"),
     CheckConstraint("phase->>'status' IN ('queued','processing','completed','cancelled',"
                     "'dead_letter')", name="items_status_known"),
+    Index("items_lost", "tenant", "agent_id", "status",
+          postgresql_where=text("status IN ('cancelled','dead_letter')")),
     Index("items_waiting", "tenant", "agent_id", "priority", "seq",
           postgresql_where=text("status = 'queued'")),
 )  # fmt: skip

@@ -1,8 +1,8 @@
 """The clock process: housekeeping that no agent waits for.
 
 What is urgent (timers, retries, orphans) is swept by every worker each second. This process
-removes what has outlived its use: idempotency answers after their time, and snapshots of
-states that have newer ones. Stopping it loses nothing.
+removes what has outlived its use: idempotency answers after their time. Stopping it loses
+nothing.
 """
 
 from __future__ import annotations
@@ -14,13 +14,12 @@ import signal
 
 from undivided.domain.errors import Unavailable
 from undivided.store.database import Database
+from undivided.store.idempotency import prune
 from undivided.store.settings import Settings
 
 logger = logging.getLogger("undivided.clock")
 
 EVERY_S = 60.0
-IDEMPOTENCY_KEPT_S = 24 * 3600
-BATCH = 1_000
 
 
 async def tick(settings: Settings) -> None:
@@ -41,18 +40,7 @@ async def tick(settings: Settings) -> None:
 
 async def _keep_house(database: Database) -> None:
     try:
-        removed = await forget_answers(database, IDEMPOTENCY_KEPT_S)
+        removed = await prune(database)
         logger.info("housekeeping idempotencyAnswersRemoved=%d", removed)
     except Unavailable as error:
         logger.warning("housekeeping put off: %s", error)
-
-
-async def forget_answers(database: Database, kept_s: float) -> int:
-    """Remove idempotency answers older than `kept_s`, a batch at most; answers how many."""
-    async with database.connection() as connection:
-        cursor = await connection.execute(
-            "DELETE FROM idempotency WHERE ctid IN (SELECT ctid FROM idempotency"
-            " WHERE kept_at < now() - make_interval(secs => %s) LIMIT %s)",
-            (kept_s, BATCH),
-        )
-        return cursor.rowcount

@@ -153,6 +153,8 @@ CREATE TABLE items (
   CONSTRAINT items_status_known CHECK (phase->>'status' IN ('queued','processing','completed','cancelled','dead_letter'))
 );
 
+CREATE INDEX items_lost ON items (tenant, agent_id, status) WHERE status IN ('cancelled','dead_letter');
+
 CREATE INDEX items_waiting ON items (tenant, agent_id, priority, seq) WHERE status = 'queued';
 
 CREATE TABLE log_base (
