@@ -1,243 +1,211 @@
-"""An agent's life: create, configure, start, pause, stop, delete, and what it keeps in mind."""
+"""An agent's life: each command, in each phase."""
 
 from __future__ import annotations
 
-import hypothesis
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given as example
 from hypothesis import strategies as st
-from msgspec import structs
 
 from tests.support.events import ANY_TEXT
-from tests.support.spec import Past, accepted, created, given, picked, suspended
-from undivided.domain import agents
-from undivided.domain.agents import AGENT_STOPPED, ConfigureAgent, CreateAgent
+from tests.support.spec import AGENT, SESSION, Situation, accepted, acquired, given, recorded
+from undivided.domain import agents as d
 from undivided.domain.decisions import Decision
 from undivided.domain.errors import Invalid, Rejected
 from undivided.domain.events import agents as a
-from undivided.domain.events.flights import StopRequested
-from undivided.domain.events.items import ItemCancelled
+from undivided.domain.events import flights as f
+from undivided.domain.events import items as i
+from undivided.domain.events.catalogue import Event
 from undivided.domain.policy import DEFAULT_POLICY, adopt
+from undivided.projections.table import fold
 
-STARTED = a.AgentStarted(agent_id="ada")
-STOPPED = a.AgentStopped(agent_id="ada")
-PAUSED = a.AgentPaused(agent_id="ada")
-RESUMED = a.AgentResumed(agent_id="ada")
-DELETED = a.AgentDeleted(agent_id="ada")
-AT_WORK = (created(), accepted("i1", 1), picked("i1"))
+TURN = "trn_1"
+STARTED, STOPPED, PAUSED, RESUMED, DELETED = (
+    a.AgentStarted(agent_id=AGENT), a.AgentStopped(agent_id=AGENT), a.AgentPaused(agent_id=AGENT),
+    a.AgentResumed(agent_id=AGENT), a.AgentDeleted(agent_id=AGENT),
+)  # fmt: skip
+AT_WORK: tuple[Event, ...] = (
+    accepted("i1"),
+    acquired(),
+    i.ItemPicked(
+        agent_id=AGENT, item_id="i1", turn_id=TURN, session_id=SESSION, epoch=1, attempt=1,
+        decision=Decision("dec_1", "pick", "priority_fifo", "", {}, 1),
+    ),
+)  # fmt: skip
 
 
-def stop_requested(by: str) -> StopRequested:
-    return StopRequested(agent_id="ada", turn_id="t1", by=by)
+def starting(now: Situation) -> tuple[Event, ...]:
+    return d.start(now.agent)
 
 
-def wanting(**fields: object) -> CreateAgent:
-    return structs.replace(CreateAgent(agent_id="ada", name="Ada"), **fields)
+def stopping(now: Situation) -> tuple[Event, ...]:
+    return d.stop(now.agent)
 
 
-def configured(**fields: object) -> a.AgentConfigured:
-    as_it_is = a.AgentConfigured(
-        agent_id="ada", name="Ada", model="default", instructions="", tools=None,
-        heartbeat_interval_s=None,
-    )  # fmt: skip
-    return structs.replace(as_it_is, **fields)
+def pausing(now: Situation) -> tuple[Event, ...]:
+    return d.pause(now.agent)
+
+
+def deleting(now: Situation) -> tuple[Event, ...]:
+    waiting = tuple(one for one in now.items if one in now.view.queue)
+    return d.delete(now.agent, waiting, tuple(f"dec_{one.id}" for one in waiting))
+
+
+def configuring(**wanted: object) -> Callable[[Situation], tuple[Event, ...]]:
+    return lambda now: d.configure(now.agent, d.ConfigureAgent(**wanted))  # type: ignore[arg-type]
 
 
 class TestCreating:
-    """An agent begins with everything that is known about it in one event."""
+    """A name, and a policy that can be."""
 
-    def test_is_its_first_event(self) -> None:
-        """Name, model and a whole policy are in it, so that it needs no defaults later."""
-        given(DEFAULT_POLICY).when(agents.create, wanting(policy={"itemMaxRetries": 5})).then(
-            a.AgentCreated(
-                agent_id="ada", name="Ada", definition=None, model="default", instructions="",
-                tools=None, policy=structs.replace(DEFAULT_POLICY, item_max_retries=5),
-            )
-        )  # fmt: skip
+    def test_an_agent_is_born_started(self) -> None:
+        """With the parameters that are different laid over the base."""
+        command = d.CreateAgent(agent_id=AGENT, name="Ada", policy={"intake": "drain"})
+        (event,) = d.create(DEFAULT_POLICY, command)
+        assert isinstance(event, a.AgentCreated)
+        assert event.policy == adopt(DEFAULT_POLICY, {"intake": "drain"})
+        assert given().agent.lifecycle == "started"
 
-    def test_refuses_a_name_that_says_nothing(self) -> None:
-        """A name has 1 to 200 characters that can be shown."""
-        for name in ("", "  ", "x" * 201, "a\x00b", "a\ud800"):
-            given(DEFAULT_POLICY).when(agents.create, wanting(name=name)).refused(Invalid, "name")
+    @pytest.mark.parametrize("name", ["", "  ", "x" * (d.NAME_LIMIT + 1), "a\x00b", "a\ud800b"])
+    def test_a_name_that_is_none(self, name: str) -> None:
+        """C46: NUL and lone surrogates have no place in a name."""
+        with pytest.raises(Invalid, match="name"):
+            d.create(DEFAULT_POLICY, d.CreateAgent(agent_id=AGENT, name=name))
 
-    def test_refuses_instructions_beyond_reading(self) -> None:
-        """Instructions have at most 100,000 characters."""
-        long = wanting(instructions="x" * 100_001)
-        given(DEFAULT_POLICY).when(agents.create, long).refused(Invalid, "instructions")
-
-    def test_refuses_a_policy_that_cannot_be(self) -> None:
-        """An unknown parameter, a wrong type or a value out of range is named."""
-        for policy, said in (
-            ({"itemMaxRetry": 1}, "itemMaxRetry"),
-            ({"itemMaxRetries": "two"}, "itemMaxRetries"),
-            ({"itemMaxRetries": -1}, "item_max_retries"),
-            ({"maxDeliveryAttempts": 0}, "maxDeliveryAttempts"),
-            ({"mailboxCapacity": 0}, "mailboxCapacity"),
-            ({"retryBackoffS": []}, "retryBackoffS"),
-        ):
-            wanted = wanting(policy=policy)
-            given(DEFAULT_POLICY).when(agents.create, wanted).refused(Invalid, said)
+    def test_instructions_without_an_end(self) -> None:
+        """They are read with every request."""
+        text = "x" * (d.INSTRUCTIONS_LIMIT + 1)
+        with pytest.raises(Invalid, match="instructions"):
+            d.create(DEFAULT_POLICY, d.CreateAgent(agent_id=AGENT, name="Ada", instructions=text))
 
 
-class TestConfiguring:
-    """What is set changes, what is unset stays, and what changes nothing is no event."""
+class TestStarted:
+    """It picks up work."""
 
-    def test_records_the_whole_configuration(self) -> None:
-        given(created()).when(agents.configure, ConfigureAgent(model="fast")).then(
-            configured(model="fast")
+    def test_starting_it_changes_nothing(self) -> None:
+        """An empty answer is a legal one."""
+        given().when(starting).nothing()
+
+    def test_pausing_leaves_the_turn_at_work_alone(self) -> None:
+        """It picks nothing after it."""
+        given(*AT_WORK).when(pausing).then(PAUSED)
+
+    def test_stopping_interrupts_the_turn_at_work(self) -> None:
+        """With a request that names the agent's stop."""
+        given(*AT_WORK).when(stopping).then(
+            STOPPED, f.StopRequested(agent_id=AGENT, turn_id=TURN, by=d.AGENT_STOPPED)
         )
+        given().when(stopping).then(STOPPED)
 
-    def test_records_nothing_where_all_stays(self) -> None:
-        same = ConfigureAgent(name="Ada", model="default", policy={})
-        given(created()).when(agents.configure, same).nothing()
+    def test_a_stop_is_asked_for_once(self) -> None:
+        """Who was first is who it was."""
+        asked = f.StopRequested(agent_id=AGENT, turn_id=TURN, by="bob")
+        given(*AT_WORK).when(lambda now: d.request_stop(now.agent, "bob")).then(asked)
+        given(*AT_WORK, asked).when(lambda now: d.request_stop(now.agent, "eve")).nothing()
+        given(*AT_WORK, asked).when(stopping).then(STOPPED)
 
-    def test_gives_a_new_policy_the_next_version(self) -> None:
-        """Decisions name the version they were made under."""
-        given(created()).when(agents.configure, ConfigureAgent(policy={"itemMaxRetries": 7})).then(
-            a.PolicyAdopted(
-                agent_id="ada", policy=adopt(DEFAULT_POLICY, {"itemMaxRetries": 7}), version=2
-            )
-        )
+    def test_nothing_is_stopped_where_nothing_is_at_work(self) -> None:
+        """C60: the answer says so."""
+        given().when(lambda now: d.request_stop(now.agent, "bob")).nothing()
 
-    def test_puts_a_policy_over_the_one_there_is(self) -> None:
-        """What an earlier change set stays set."""
-        past = (created(itemMaxRetries=7),)
-        given(*past).when(agents.configure, ConfigureAgent(policy={"timeoutMaxRetries": 1})).then(
-            a.PolicyAdopted(
-                agent_id="ada", version=2,
-                policy=adopt(DEFAULT_POLICY, {"itemMaxRetries": 7, "timeoutMaxRetries": 1}),
-            )
-        )  # fmt: skip
-
-    def test_can_take_a_value_away(self) -> None:
-        """None is a value: no tools named means all of them."""
-        past = (created(), configured(tools=("sleep",)))
-        given(*past).when(agents.configure, ConfigureAgent(tools=None)).then(configured())
-
-    def test_refuses_what_creating_refuses(self) -> None:
-        given(created()).when(agents.configure, ConfigureAgent(name="")).refused(Invalid, "name")
+    def test_it_cannot_be_deleted_at_work(self) -> None:
+        """Stop it first."""
+        given(*AT_WORK).when(deleting).refused(Rejected, "agent_busy")
 
 
-class TestStartingPausingStopping:
-    """Three lifecycles; asking for the one there is changes nothing."""
+class TestPausedAndStopped:
+    """It picks nothing up."""
 
-    def test_pausing_lets_the_turn_finish(self) -> None:
-        given(*AT_WORK).when(agents.pause).then(PAUSED)
+    def test_starting(self) -> None:
+        """Each in its own words."""
+        given(PAUSED).when(starting).then(RESUMED)
+        given(STOPPED).when(starting).then(STARTED)
 
-    def test_pausing_a_resting_agent_changes_nothing(self) -> None:
-        for resting in (PAUSED, STOPPED):
-            given(created(), resting).when(agents.pause).nothing()
-
-    def test_starting_says_what_it_ends(self) -> None:
-        given(created(), PAUSED).when(agents.start).then(RESUMED)
-        given(created(), STOPPED).when(agents.start).then(STARTED)
-        given(created()).when(agents.start).nothing()
-
-    def test_stopping_asks_the_turn_to_end(self) -> None:
-        """The stop is known as the agent's, so that the item waits again."""
-        given(*AT_WORK).when(agents.stop).then(STOPPED, stop_requested(AGENT_STOPPED))
-
-    def test_stopping_an_idle_agent_asks_nobody(self) -> None:
-        given(created()).when(agents.stop).then(STOPPED)
-
-    def test_stopping_reaches_a_turn_that_waits(self) -> None:
-        given(*AT_WORK, suspended()).when(agents.stop).then(STOPPED, stop_requested(AGENT_STOPPED))
-
-    def test_stopping_a_paused_agent_stops_it(self) -> None:
-        given(created(), PAUSED).when(agents.stop).then(STOPPED)
-
-    def test_stopping_twice_changes_nothing(self) -> None:
-        given(created(), STOPPED).when(agents.stop).nothing()
-
-
-class TestStoppingATurn:
-    """A stop is about one turn, is asked for once, and remembers who asked first."""
-
-    def test_names_the_turn_and_who_asked(self) -> None:
-        given(*AT_WORK).when(agents.request_stop, "bob").then(stop_requested("bob"))
-
-    def test_without_a_turn_stops_nothing(self) -> None:
-        """It never reaches a turn that is yet to come."""
-        given(created(), accepted("i1", 1)).when(agents.request_stop, "bob").nothing()
-
-    def test_a_second_time_changes_nothing(self) -> None:
-        stopped = (*AT_WORK, stop_requested("bob"))
-        given(*stopped).when(agents.request_stop, "eve").nothing()
-        given(*stopped, suspended()).when(agents.request_stop, "eve").nothing()
+    def test_again(self) -> None:
+        """What is so already is not said twice."""
+        given(PAUSED).when(pausing).nothing()
+        given(STOPPED).when(pausing).nothing()
+        given(STOPPED).when(stopping).nothing()
 
 
 class TestDeleting:
-    """What waits is cancelled with a decision each, and the agent takes nothing more."""
+    """Everything that waits is cancelled, with a decision each."""
 
-    def test_cancels_all_that_waits(self) -> None:
-        past = Past(created(), accepted("i1", 1), accepted("i2", 2))
-        waiting = tuple(past.items("ada"))
-        events = agents.delete(past.agent(), waiting, ("d1", "d2"))
-        assert [type(event) for event in events] == [ItemCancelled, ItemCancelled, a.AgentDeleted]
-        past.append(*events)
-        assert past.agent().waiting == 0
-        assert past.agent().lifecycle == "deleted"
+    def test_what_waits(self) -> None:
+        """In one transaction with the end."""
+        first, second, last = deleting(given(accepted("i1"), accepted("i2")))
+        assert isinstance(first, i.ItemCancelled)
+        assert isinstance(second, i.ItemCancelled)
+        assert (first.item_id, first.turn_id, first.decision.id) == ("i1", None, "dec_i1")
+        assert last == DELETED
+        after = given(accepted("i1"), accepted("i2"), first, second, last)
+        assert (after.agent.waiting, after.agent.lifecycle) == (0, "deleted")
 
-    def test_says_why_of_each(self) -> None:
-        past = Past(created(), accepted("i1", 1))
-        given(past.agent()).when(agents.delete, tuple(past.items("ada")), ("d1",)).then(
-            ItemCancelled(
-                agent_id="ada", item_id="i1", turn_id=None, by="agent deletion",
-                decision=Decision("d1", "cancel", "agent_deleted", "the agent was deleted",
-                                  {"waiting": 1}, 1),
-            ),
-            DELETED,
-        )  # fmt: skip
+    def test_twice(self) -> None:
+        """It is gone already."""
+        given(DELETED).when(deleting).nothing()
 
-    def test_waits_for_no_turn(self) -> None:
-        """A turn at work, or one that waits, refuses it: stop first."""
-        given(*AT_WORK).when(agents.delete, (), ()).refused(Rejected, "stop it first")
-        given(*AT_WORK, suspended()).when(agents.delete, (), ()).refused(Rejected, "stop it first")
+    @pytest.mark.parametrize("command", [starting, stopping, pausing, configuring(name="x")])
+    def test_nothing_else_can_be_done(
+        self, command: Callable[[Situation], tuple[Event, ...]]
+    ) -> None:
+        """Create another."""
+        given(DELETED).when(command).refused(Rejected, "agent_deleted")
 
-    def test_twice_changes_nothing(self) -> None:
-        given(created(), DELETED).when(agents.delete, (), ()).nothing()
 
-    def test_refuses_everything_afterwards(self) -> None:
-        gone = given(created(), DELETED)
-        for command in (agents.start, agents.pause, agents.stop):
-            gone.when(command).refused(Rejected, "was deleted")
-        gone.when(agents.configure, ConfigureAgent(name="B")).refused(Rejected, "was deleted")
+class TestConfiguring:
+    """What is set changes, what is unset stays."""
+
+    def test_nothing_new(self) -> None:
+        """No event is recorded for what is so already."""
+        given().when(configuring(name="Ada", policy={})).nothing()
+
+    def test_a_policy_gets_a_version(self) -> None:
+        """Decisions name it."""
+        policy = adopt(DEFAULT_POLICY, {"intake": "drain"})
+        given().when(configuring(policy={"intake": "drain"})).then(
+            a.PolicyAdopted(agent_id=AGENT, policy=policy, version=2)
+        )
+
+    def test_a_policy_that_cannot_be(self) -> None:
+        """Unknown, of a wrong type, or out of range."""
+        cases: list[dict[str, object]] = [
+            {"x": 1}, {"intake": "x"}, {"mailboxCapacity": 0}, {"retryBackoffS": []},
+        ]  # fmt: skip
+        for wanted in cases:
+            given().when(configuring(policy=wanted)).refused(Invalid)
 
 
 class TestWorkingMemory:
-    """The newest entries win; there are never more, nor longer ones, than the policy allows."""
+    """The newest entries win."""
 
-    def test_evicts_the_oldest(self) -> None:
-        given(created(workingMemoryEntries=2)).when(
-            agents.note, ("k1", "k2"), ("k3", "new"), "t1"
-        ).then(
-            a.MemoryNoted(agent_id="ada", key="k3", content="new", turn_id="t1", evicted=("k1",))
-        )
+    def test_the_oldest_gives_way(self) -> None:
+        """And an entry that is written again does not count twice."""
+        now = given(workingMemoryEntries=2)
+        assert d.note(now.agent, ("a", "b"), ("c", "x"), None).evicted == ("a",)
+        assert d.note(now.agent, ("a", "b"), ("b", "x"), None).evicted == ()
 
-    def test_replaces_an_entry_in_its_place(self) -> None:
-        given(created(workingMemoryEntries=2)).when(
-            agents.note, ("k1", "k2"), ("k1", "newer"), None
-        ).then(a.MemoryNoted(agent_id="ada", key="k1", content="newer", turn_id=None))
+    def test_a_long_entry_is_cut(self) -> None:
+        """To what the policy allows."""
+        now = given(workingMemoryChars=3)
+        assert d.note(now.agent, (), ("a", "abcdef"), TURN).content == "abc"
 
-    def test_cuts_what_is_too_long(self) -> None:
-        given(created(workingMemoryChars=3)).when(agents.note, (), ("k", "abcdef"), None).then(
-            a.MemoryNoted(agent_id="ada", key="k", content="abc", turn_id=None)
-        )
-
-    @hypothesis.given(
-        st.integers(0, 4),
-        st.integers(0, 5),
+    @example(
+        st.integers(0, 4), st.integers(0, 5),
         st.lists(st.tuples(st.sampled_from("abcdefg"), ANY_TEXT), max_size=20),
-    )
-    def test_stays_within_its_bounds(
+    )  # fmt: skip
+    def test_it_stays_within_its_bounds(
         self, entries: int, chars: int, written: list[tuple[str, str]]
     ) -> None:
-        """After any writes the newest keys are held, the last one in any case, all short enough."""
-        past = Past(created(workingMemoryEntries=entries, workingMemoryChars=chars))
-        held: tuple[str, ...] = ()
-        for entry in written:
-            past.append(event := agents.note(past.agent(), held, entry, None))
-            held = (*(k for k in held if k not in (entry[0], *event.evicted)), entry[0])
-            rows = {k[1]: r for k, r in past.rows.items() if k[0] == "memories" and r is not None}
-            assert set(rows) == {f"ada/{key}" for key in held}
-            assert len(rows) <= max(1, entries)
-            assert all(len(row.content) <= chars for row in rows.values())
-            assert entry[0] in held
+        """The newest keys are held, the last one written in any case, and none too long."""
+        rows = given(workingMemoryEntries=entries, workingMemoryChars=chars).rows
+        agent, kept = rows["agents", AGENT], tuple[str, ...]()
+        for number, (key, content) in enumerate(written, start=2):
+            noted = d.note(agent, kept, (key, content), None)
+            fold(rows, [recorded(number, noted)])
+            kept = (*(k for k in kept if k not in (key, *noted.evicted)), key)
+            memories = {k[1]: r for k, r in rows.items() if k[0] == "memories" and r is not None}
+            assert set(memories) == {f"{AGENT}/{k}" for k in kept}
+            assert len(kept) <= max(1, entries)
+            assert max(len(row.content) for row in memories.values()) <= chars

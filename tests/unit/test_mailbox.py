@@ -146,3 +146,20 @@ class TestSetbacks:
                 "timed_out": replace(tries, timeouts=tries.timeouts + 1),
             }[reason]
         assert tries.picked <= attempts
+
+    @example(st.sampled_from(REASONS), st.lists(st.sampled_from(REASONS), max_size=6))
+    def test_every_kind_counts_for_itself(
+        self, reason: RequeueReason, others: list[RequeueReason]
+    ) -> None:
+        """Below the common bound, setbacks of other kinds change nothing for this one."""
+        roomy = Policy(max_delivery_attempts=100)
+        tries = Tries(
+            empty_replies=others.count("empty_reply") if reason != "empty_reply" else 1,
+            failures=others.count("failed") if reason != "failed" else 1,
+            timeouts=others.count("timed_out") if reason != "timed_out" else 1,
+        )
+        alone = Tries(
+            empty_replies=int(reason == "empty_reply"), failures=int(reason == "failed"),
+            timeouts=int(reason == "timed_out"),
+        )  # fmt: skip
+        assert after_setback(roomy, tries, reason) == after_setback(roomy, alone, reason)
