@@ -14,7 +14,7 @@ class Meta(Struct, frozen=True, omit_defaults=True):
 
     actor: str = "system"
     causation: str | None = None
-    """Id of the event that caused this one."""
+    """Id of the event that caused this one, or `request:<hash>` of a request with a key."""
     correlation: str | None = None
     """Id of the event that began the whole story."""
     traceparent: str | None = None
