@@ -126,10 +126,10 @@ def _event_call(tenant: bytes, one: Recorded, blobs: dict[str, bytes]) -> Call:
     name, schema = name_of(one.event)
     data, large = encode_event(one.event)
     blobs |= large
-    values = (
-        one.stream, str(one.version), one.at.isoformat(), one.id, name, str(schema), str(len(data))
-    )  # fmt: skip
-    return Call(EVENT, [tenant, *(v.encode() for v in values), data, encode(one.meta)])
+    return Call(EVENT, (
+        tenant, one.stream.encode(), b"%d" % one.version, one.at.isoformat().encode(),
+        one.id.encode(), name.encode(), b"%d" % schema, b"%d" % len(data), data, encode(one.meta),
+    ))  # fmt: skip
 
 
 def _large(

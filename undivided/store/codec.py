@@ -128,6 +128,8 @@ def blob_references(text: str) -> set[str]:
 
 def escape_text(text: str) -> str:
     """A string as Postgres can store it."""
+    if text.isascii() and "\x00" not in text and ESCAPE not in text:
+        return text
     return _AWKWARD.sub(lambda m: f"{ESCAPE}{ord(m[0]):04x}", text)
 
 

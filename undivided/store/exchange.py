@@ -57,20 +57,20 @@ ROLLBACK = Call(Statement(b"undivided_rollback", b"ROLLBACK"))
 async def exchange(connection: HotConnection, *calls: Call) -> list[PGresult]:
     """Send `calls` together; answers one result each, in order.
 
-    They are not one transaction unless they say BEGIN and COMMIT; after one that fails, those
-    that follow it are not run.
+    What says BEGIN goes on until COMMIT, anything else is one transaction of its own. After a
+    call that fails, those that follow it are not run. Whoever has borrowed the connection has it
+    alone, so that nothing is locked here.
 
     Raises:
         psycopg.Error: what the first call that failed was refused with.
     """
     named = {call.statement.name: call.statement for call in calls}
     missing = [named[name] for name in named if name not in connection.prepared]
-    async with connection.lock:
-        try:
-            results = await connection.wait(_together(connection.pgconn, missing, calls))
-        finally:
-            if connection.pgconn.pipeline_status != PipelineStatus.OFF:
-                await connection.close()
+    try:
+        results = await connection.wait(_together(connection.pgconn, missing, calls))
+    finally:
+        if connection.pgconn.pipeline_status != PipelineStatus.OFF:
+            await connection.close()
     for statement, result in zip(missing, results, strict=False):
         if result.status == ExecStatus.COMMAND_OK:
             connection.prepared.add(statement.name)

@@ -6,6 +6,7 @@ import os
 import time
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+_PAIRS = tuple(a + b for a in _ALPHABET for b in _ALPHABET)
 
 
 def fresh_event_id() -> str:
@@ -21,5 +22,5 @@ def fresh_event_id() -> str:
 def fresh_id(prefix: str) -> str:
     """A readable id that sorts by time: `prefix`, `_`, 10 characters of time, 10 of chance."""
     value = (time.time_ns() // 1_000_000) << 50 | int.from_bytes(os.urandom(7)) & (1 << 50) - 1
-    digits = "".join(_ALPHABET[(value >> shift) & 31] for shift in range(95, -1, -5))
+    digits = "".join([_PAIRS[(value >> shift) & 1023] for shift in range(90, -1, -10)])
     return f"{prefix}_{digits}"

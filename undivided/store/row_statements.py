@@ -9,17 +9,18 @@ of the time that they take as JSON in a function.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Mapping
 from functools import cache
 from types import MappingProxyType
 from typing import Any
 
+from msgspec.structs import astuple
 from sqlalchemy import BigInteger, Boolean, Double, Integer, SmallInteger, Table, Text
 from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP
 from sqlalchemy.dialects.postgresql.base import PGDialect
 
+from undivided.projections.table import BY_TABLE
 from undivided.store.codec import encode, escape_text
 from undivided.store.exchange import Call, Statement
 from undivided.store.tables import PROJECTED, folded_columns
@@ -52,27 +53,29 @@ def _call(tenant: bytes, place: Place, row: Any, before: Any) -> Call | None:
     table, row_id = place
     if row is None:
         return Call(_remove(table), (tenant, escape_text(row_id).encode()))
-    texts = _texts(table)
+    values, texts = astuple(row), _texts(table)
     if before is None:
-        values = [to_text(getattr(row, name)) for name, to_text in texts.items()]
-        return Call(_keep(table), (tenant, *values))
-    changed = tuple(n for n in texts if getattr(row, n) != getattr(before, n))
+        return Call(_keep(table), (tenant, *(t(v) for t, v in zip(texts, values, strict=True))))
+    changed = tuple(
+        n for n, (new, old) in enumerate(zip(values, astuple(before), strict=True))
+        if new is not old and new != old
+    )  # fmt: skip
     if not changed:
         return None
-    values = [texts[name](getattr(row, name)) for name in changed]
-    return Call(_change(table, changed), (tenant, escape_text(row_id).encode(), *values))
+    new_values = (texts[n](values[n]) for n in changed)
+    return Call(_change(table, changed), (tenant, escape_text(row_id).encode(), *new_values))
 
 
 @cache
-def _texts(table: str) -> Mapping[str, Callable[[Any], bytes | None]]:
-    """The columns that are fields of the row, and how each becomes text."""
+def _texts(table: str) -> tuple[Callable[[Any], bytes | None], ...]:
+    """How each field of the row becomes the text of its column."""
     columns = _TABLES[table].columns
-    return {name: _text_of(columns[name].type) for name in _fields(table)}
+    return tuple(_text_of(columns[name].type) for name in _fields(table))
 
 
+@cache
 def _fields(table: str) -> tuple[str, ...]:
-    columns = _TABLES[table].columns
-    return tuple(n for n in folded_columns(_TABLES[table]) if "folded_as" not in columns[n].info)
+    return tuple(BY_TABLE[table].row.__struct_fields__)
 
 
 def _text_of(kind: Any) -> Callable[[Any], bytes | None]:
@@ -102,13 +105,14 @@ def _keep(table: str) -> Statement:
 
 
 @cache
-def _change(table: str, fields: tuple[str, ...]) -> Statement:
-    """Names are cut at 63 bytes, so that the fields are in them by their hash."""
+def _change(table: str, changed: tuple[int, ...]) -> Statement:
+    """Names are cut at 63 bytes, so that the fields are in them by their numbers."""
+    fields = [_fields(table)[n] for n in changed]
     folded = _folded(table, {name: f"${n}" for n, name in enumerate(fields, start=3)})
     updates = ", ".join(f'"{name}" = {value}' for name, value in folded.items())
-    digest = hashlib.sha256(" ".join(fields).encode()).hexdigest()[:12]
+    mask = sum(1 << n for n in changed)
     text = _CHANGE.format(table=table, updates=updates)
-    return Statement(f"undivided_change_{table}_{digest}".encode(), text.encode())
+    return Statement(f"undivided_change_{table}_{mask:x}".encode(), text.encode())
 
 
 @cache
