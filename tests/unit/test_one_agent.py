@@ -127,7 +127,9 @@ class OneAgent(RuleBasedStateMachine):
         following = self._following()
         assert isinstance(following, turn.RunTool)
         call: Any = following.call
-        if not following.again:
+        if following.again:
+            assert call.tool != "once"
+        else:
             self.world.start_call(call, call.tool)
         match then:
             case "returned":
