@@ -25,8 +25,16 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from undivided.domain.errors import Unavailable, Undivided
 from undivided.store.database import TENANT, Connection
+from undivided.store.exchange import Call, HotConnection, Statement, exchange
 
-_KEY = "hashtextextended(%s || '/' || %s, 0)"
+_TRY = Statement(
+    b"undivided_try_lock",
+    b"SELECT pg_try_advisory_lock(hashtextextended($1::text || '/' || $2::text, 0))",
+)
+_UNLOCK = Statement(
+    b"undivided_unlock",
+    b"SELECT pg_advisory_unlock(hashtextextended($1::text || '/' || $2::text, 0))",
+)
 _KEEPALIVE = (
     "keepalives=1 keepalives_idle=5 keepalives_interval=2 keepalives_count=3 tcp_user_timeout=10000"
 )
@@ -57,7 +65,7 @@ class LockConnection:
     `worker_id` is fresh for every connection, so that no owner is ever mistaken for another.
     """
 
-    def __init__(self, connection: Connection, worker_id: str, pid: int) -> None:
+    def __init__(self, connection: HotConnection, worker_id: str, pid: int) -> None:
         self._connection = connection
         self._busy = asyncio.Lock()
         self.worker_id, self.pid = worker_id, pid
@@ -72,7 +80,7 @@ class LockConnection:
             Unavailable: Postgres cannot be reached.
         """
         try:
-            connection = await psycopg.AsyncConnection.connect(
+            connection = await HotConnection.connect(
                 make_conninfo(
                     url,
                     application_name=f"undivided-lock {worker_id}",
@@ -99,7 +107,7 @@ class LockConnection:
         self.held.add(agent_id)
         taken = False
         try:
-            taken = await self._ask(f"SELECT pg_try_advisory_lock({_KEY})", agent_id)
+            taken = await self._ask(_TRY, agent_id)
         finally:
             if not taken:
                 self.held.discard(agent_id)
@@ -108,9 +116,7 @@ class LockConnection:
     async def release(self, agent_id: str) -> None:
         """Let go of an agent; if Postgres denies that it was held, every flight is given up."""
         try:
-            if not self.lost.is_set() and not await self._ask(
-                f"SELECT pg_advisory_unlock({_KEY})", agent_id
-            ):
+            if not self.lost.is_set() and not await self._ask(_UNLOCK, agent_id):
                 self.lose()  # it was not held here: none of what this process believes is true
         finally:
             self.held.discard(agent_id)
@@ -150,15 +156,15 @@ class LockConnection:
         """Give up every flight: the connection or the lease is gone."""
         self.lost.set()
 
-    async def _ask(self, statement: str, agent_id: str) -> bool:
+    async def _ask(self, statement: Statement, agent_id: str) -> bool:
+        call = Call(statement, (TENANT.encode(), agent_id.encode()))
         try:
             async with self._busy:
-                cursor = await self._connection.execute(statement, (TENANT, agent_id))
-                row = await cursor.fetchone()
+                (result,) = await exchange(self._connection, call)
         except psycopg.Error as error:
             self.lose()
             raise Unavailable("the lock connection is gone, and every flight with it") from error
-        return bool(row and row[0])
+        return result.get_value(0, 0) == b"t"
 
 
 async def refuse_transaction_pooler(url: str) -> None:
