@@ -136,8 +136,12 @@ def session_for(agent: AgentRow, item: ItemRow) -> str:
 
 
 def new_session(agent: AgentRow, item: ItemRow) -> str:
-    """The session of a turn whose own was archived or deleted: a conversation of its own."""
-    return session_id_of(("ses", agent.id, item.id, digest((agent.id, item.id))))
+    """The session of a turn whose own was archived or deleted: a conversation of its own.
+
+    Each attempt has another, for the last one's may have been archived meanwhile.
+    """
+    attempt = str(item.tries.picked + 1)
+    return session_id_of(("ses", agent.id, item.id, digest((agent.id, item.id, attempt))))
 
 
 def own_session(agent: AgentRow, item: ItemRow) -> str:
