@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tests.support.events import ANY_JSON, ANY_TEXT
 from tests.support.spec import accepted, given
-from undivided.domain.attention import own_session, session_for
+from undivided.domain.attention import new_session, own_session, session_for
 from undivided.domain.events.items import Payload
 from undivided.domain.ids import checked_id, session_id_of
 from undivided.domain.state.agent import AgentRow
@@ -48,6 +48,14 @@ class TestTheSessionOfAnItem:
     def test_is_the_items_own_otherwise(self) -> None:
         """A heartbeat does not end in anybody's chat."""
         assert session_for(agent(), item("heartbeat")) == "ses_heartbeat_ada_i1"
+
+    def test_is_a_new_one_for_every_attempt_whose_own_was_archived(self) -> None:
+        """What was archived is not reopened, nor is what took its place and was archived too."""
+        first = item()
+        second = replace(first, tries=replace(first.tries, picked=1))
+        names = {session_for(agent(), first), own_session(agent(), first)}
+        names |= {new_session(agent(), one) for one in (first, second)}
+        assert len(names) == 4
 
 
 class TestAnyNames:

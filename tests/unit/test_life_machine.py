@@ -1,0 +1,397 @@
+"""Two agents, their workers and their people, in any order: what must be true always is.
+
+The agents share names of sessions; their workers die, freeze, leave and come back as strangers
+that still believe to hold an agent; people stop, pause, archive and delete.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from tests.support.town import Hand, Town, finished, responded, started
+from undivided.domain import agents, mailbox, turn
+from undivided.domain.attention import Halt, at_yield_point, choose, known_only, what_is_due
+from undivided.domain.endings import EMPTY_REPLY, stopped_outcome
+from undivided.domain.errors import Full, NotFound, Rejected, StaleFlight
+from undivided.domain.events import items as i
+from undivided.domain.events import sessions as s
+from undivided.domain.events.catalogue import Event
+from undivided.domain.history import provider_history, said_of
+from undivided.domain.invariants import HistoryCheck
+from undivided.domain.outcomes import Completed, Failed, Incomplete, Outcome, TimedOut
+from undivided.domain.policy import DEFAULT_POLICY
+from undivided.domain.state.agent import Focused, Idle, Suspended
+from undivided.domain.state.item import DeadLetter, ItemRow, Processing, Queued
+from undivided.domain.state.session import TurnOver, TurnRunning, TurnWaiting
+from undivided.projections.table import fold
+
+AGENTS = ("ada", "bob")
+WHO = st.sampled_from(AGENTS)
+POLICY = {
+    "maxDeliveryAttempts": 3, "retryBackoffS": [1, 60], "itemMaxRetries": 1,
+    "timeoutMaxRetries": 1, "maxToolIterations": 3, "mailboxCapacity": 4,
+    "workingMemoryEntries": 2,
+}  # fmt: skip
+KINDS = ("human_chat", "mention", "heartbeat", "task_notification", "from_tomorrow")
+EFFECTS = st.lists(st.sampled_from(("pure", "idempotent", "once")), max_size=2)
+CUT_SHORT: tuple[Outcome, ...] = (
+    TimedOut(60), Failed("rate_limited", "later", retryable=True),
+    Failed("refused", "no", retryable=False),
+)  # fmt: skip
+ENOUGH = 300
+"""More steps than any agent needs to work off what one example can have given it."""
+
+
+def somebody_works(machine: Any) -> bool:
+    return bool(machine.hands)
+
+
+class Mail(RuleBasedStateMachine):
+    """What arrives, and when."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.town = Town()
+        self.hands: dict[str, Hand] = {}
+        self.strangers: list[Hand] = []
+        self.leaving = False
+
+    @initialize()
+    def create(self) -> None:
+        for name in AGENTS:
+            command = agents.CreateAgent(agent_id=name, name=name, policy=POLICY)
+            self.town.write(*agents.create(DEFAULT_POLICY, command))
+            self.accept(name, ["human_chat"], None, shared=False)
+
+    @rule(who=WHO, kinds=st.lists(st.sampled_from(KINDS), min_size=1, max_size=2),
+          priority=st.none() | st.integers(0, 4), shared=st.booleans())  # fmt: skip
+    def accept(self, who: str, kinds: list[str], priority: int | None, shared: bool) -> None:
+        """A batch arrives whole, or is refused whole."""
+        agent, batch = self.town.agent(who), tuple(map(self._stimulus, kinds))
+        commands = tuple(self._command(one, priority, shared) for one in batch)
+        try:
+            accepted = mailbox.accept(agent, commands)
+        except Full:
+            assert agent.waiting + len(commands) > agent.policy.mailbox_capacity
+        except NotFound:
+            assert agent.lifecycle == "deleted"
+        else:
+            # A type that only a newer release knows is accepted by a worker of that release.
+            known = zip(accepted, kinds, strict=True)
+            self.town.write(*(self._as_sent(one, kind) for one, kind in known))
+
+    def _stimulus(self, kind: str) -> str:
+        return "heartbeat" if kind == "from_tomorrow" else kind
+
+    def _as_sent(self, event: i.StimulusAccepted, kind: str) -> Event:
+        fields = {name: getattr(event, name) for name in event.__struct_fields__}
+        return i.StimulusAccepted(**{**fields, "source_type": kind})
+
+    def _command(self, kind: str, priority: int | None, shared: bool) -> mailbox.Accept:
+        name = self.town.name("mbx")
+        return mailbox.Accept(
+            item_id=name, source_type=kind, payload=i.Payload(f"<{name}>"), priority=priority,
+            session_id="shared" if shared else None,
+        )  # fmt: skip
+
+    @rule(seconds=st.sampled_from([1, 60, 1000]))
+    def time_passes(self, seconds: int) -> None:
+        self.town.pass_time(seconds)
+
+
+class Work(Mail):
+    """What workers do about it, how they end, and how they come back."""
+
+    @rule(who=WHO)
+    def take_off(self, who: str) -> None:
+        """A worker takes an agent whose lock is free, also from one that only seems alive."""
+        if who in self.hands:
+            self.strangers.append(self.hands.pop(who))
+        self._hold(who, self.town.take_off(who))
+
+    def _hold(self, who: str, hand: Hand | None) -> None:
+        self.hands.pop(who, None)
+        if hand is not None:
+            self.hands[who] = hand
+            return
+        # A wake-up is never lost: whoever lets go has seen that nothing is due.
+        focus, town = self.town.agent(who).attention, self.town
+        if isinstance(focus, Idle):
+            queue = known_only(town.view(who).queue)
+            assert town.agent(who).lifecycle != "started" or not queue or self.leaving
+
+    def _at_work(self, who: str) -> Hand:
+        """The worker of `who`, or else of the other one."""
+        return self.hands.get(who) or next(iter(self.hands.values()))
+
+    @precondition(somebody_works)
+    @rule(who=WHO)
+    def die(self, who: str) -> None:
+        del self.hands[self._at_work(who).agent_id]
+
+    @precondition(somebody_works)
+    @rule(who=WHO)
+    def leave(self, who: str) -> None:
+        self.town.leave(self.hands.pop(self._at_work(who).agent_id))
+
+    @precondition(somebody_works)
+    @rule(who=WHO, effects=EFFECTS, text=st.sampled_from(["so", " "]), steps=st.integers(1, 4))
+    def work(self, who: str, effects: list[str], text: str, steps: int) -> None:
+        """A worker takes a few steps and lives."""
+        for _ in range(steps):
+            if self.hands:
+                self.step(who, effects, text, dies=False)
+
+    @precondition(somebody_works)
+    @rule(who=WHO, effects=EFFECTS, text=st.sampled_from(["so", " "]), dies=st.booleans())
+    def step(self, who: str, effects: list[str], text: str, dies: bool) -> None:
+        """What the recorded steps call for; the worker may die before it is recorded."""
+        hand = self._at_work(who)
+        if (over := self._over(hand)) is not None:
+            self._end(hand, over)
+            return
+        match turn.next_step(hand.state, self.town.agent(hand.agent_id).policy.max_tool_iterations):
+            case turn.AskModel() as ask:
+                check_request(self.town, hand, ask)
+                answer = responded(hand, text, *effects)
+                if dies:
+                    del self.hands[hand.agent_id]
+                elif effects:
+                    self.town.record(hand, answer)
+                else:
+                    outcome = Completed(text) if text.strip() else Incomplete(EMPTY_REPLY)
+                    self._end(hand, outcome, answer)
+            case turn.RunTool(call=call, again=again):
+                if not again:
+                    self.town.record(hand, started(hand, call.id, call.tool))
+                if dies:
+                    del self.hands[hand.agent_id]
+                    return
+                self.town.record(hand, *self._noted(hand), finished(hand, call.id, "returned"))
+            case turn.AnswerUnknown(call=call):
+                self.town.record(hand, finished(hand, call.id, "interrupted"))
+            case turn.Exhausted():
+                self._end(hand, Incomplete("max_tool_iterations"))
+            case turn.EndWait() | turn.Finish() as never:
+                raise AssertionError(f"whoever resumes or records has seen to {never}")
+
+    def _over(self, hand: Hand) -> Outcome | None:
+        agent = self.town.agent(hand.agent_id)
+        match at_yield_point(agent, hand.turn.id, draining=False):
+            case Halt(by=by):
+                return stopped_outcome(by)
+        if hand.turn.orphaned >= agent.policy.max_delivery_attempts:
+            return Failed("flight_lost", "", retryable=False)
+        return None
+
+    def _noted(self, hand: Hand) -> list[Event]:
+        """Every tool leaves a note; what gives way is decided on the rows of this transaction."""
+        rows = [row for key, row in self.town.rows.items() if key[0] == "memories" and row]
+        held = sorted((r.noted_at, r.key) for r in rows if r.agent_id == hand.agent_id)
+        agent, entry = self.town.agent(hand.agent_id), (f"k{hand.state.tool_calls}", "words")
+        return [agents.note(agent, tuple(key for _, key in held), entry, hand.turn.id)]
+
+    def _end(self, hand: Hand, outcome: Outcome, *last: s.ModelResponded) -> None:
+        self._hold(hand.agent_id, self.town.end(hand, outcome, last))
+
+    @precondition(somebody_works)
+    @rule(who=WHO, outcome=st.sampled_from(CUT_SHORT), leaving=st.booleans())
+    def cut_short(self, who: str, outcome: Outcome, leaving: bool) -> None:
+        """A backstop or a failure ends the turn wherever it is; the worker may be leaving."""
+        hand, self.leaving = self._at_work(who), leaving
+        self._hold(hand.agent_id, self.town.end(hand, outcome, (), leaving))
+        self.leaving = False
+
+    @precondition(somebody_works)
+    @rule(who=WHO, seconds=st.sampled_from([500, 10, 0]))
+    def suspend(self, who: str, seconds: float) -> None:
+        """A tool asks to wait; where none is to run, the model first asks for one that does."""
+        hand = self._at_work(who)
+        if self._over(hand) is None and turn.next_step(hand.state, 3) == turn.AskModel(
+            hand.state.responses
+        ):
+            self.town.record(hand, responded(hand, "", "pure"))
+        match turn.next_step(hand.state, 0):
+            case turn.RunTool(call=call, again=again):
+                if not again:
+                    self.town.record(hand, started(hand, call.id, "pure"))
+                self.town.suspend(self.hands.pop(hand.agent_id), call, seconds)
+
+    @precondition(lambda machine: bool(machine.strangers))
+    @rule(which=st.integers(0, 50), deed=st.sampled_from(["answer", "leave", "end"]))
+    def write_as_a_stranger(self, which: int, deed: str) -> None:
+        """Whoever lost an agent and does not know it is refused, whatever it writes."""
+        hand = self.strangers[which % len(self.strangers)]
+        before = len(self.town.history)
+        try:
+            match deed:
+                case "answer":
+                    self.town.record(hand, responded(hand, "late"))
+                case "leave":
+                    self.town.leave(hand)
+                case _:
+                    self.town.end(hand, Completed("late"))
+        except StaleFlight as refused:
+            assert len(self.town.history) == before
+            self.town.fenced(hand, refused)
+        else:
+            raise AssertionError("a stranger wrote")
+
+
+class Life(Work):
+    """What people do meanwhile, and what is true all along."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.check, self.checked = HistoryCheck(), 0
+
+    @rule(who=WHO, by=st.sampled_from(["eve", "ann"]))
+    def stop_the_turn(self, who: str, by: str) -> None:
+        self._command_of(who, *agents.request_stop(self.town.agent(who), by))
+
+    @rule(who=WHO, command=st.sampled_from([agents.start] * 4 + [agents.stop, agents.pause]))
+    def command(self, who: str, command: Any) -> None:
+        try:
+            self._command_of(who, *command(self.town.agent(who)))
+        except Rejected:
+            assert self.town.agent(who).lifecycle == "deleted"
+
+    def _command_of(self, who: str, *events: Event) -> None:
+        assert all(getattr(event, "agent_id", who) == who for event in events)
+        if events:
+            self.town.write(*events)
+
+    @precondition(lambda machine: bool(machine.town.sessions))
+    @rule(which=st.integers(0, 50))
+    def archive(self, which: int) -> None:
+        names = sorted(self.town.sessions)
+        row = self.town.session(names[which % len(names)])
+        if row is not None and row.active_turn is None and row.status == "active":
+            self.town.write(s.SessionArchived(session_id=row.id))
+
+    @rule(sure=st.sampled_from([False] * 9 + [True]))
+    def delete(self, sure: bool) -> None:
+        """`bob` may go for good, with all that waits for him."""
+        if sure:
+            waiting = tuple(one for one in self.town.items("bob") if isinstance(one.phase, Queued))
+            names = tuple(self.town.name("dec") for _ in waiting)
+            try:
+                self._command_of("bob", *agents.delete(self.town.agent("bob"), waiting, names))
+            except Rejected:
+                assert not isinstance(self.town.agent("bob").attention, Idle)
+
+    @invariant()
+    def history_is_sound(self) -> None:
+        """0, 1, 2, 3 and 5, over all that is recorded so far, at every transaction."""
+        for placed in self.town.history[self.checked :]:
+            assert self.check.feed(placed) == []
+        self.checked = len(self.town.history)
+        assert self.check.finish() == []
+
+    @invariant()
+    def rows_agree(self) -> None:
+        """Agent, items, turn and session tell one story."""
+        for who in AGENTS if self.town.history else ():
+            check_agent(self.town, who)
+
+    @invariant()
+    def sessions_are_ones_own(self) -> None:
+        """No turn is in another agent's session, and its number is its place there."""
+        for steps in self.town.sessions.values():
+            begun = [one for one in steps if isinstance(one, s.TurnStarted)]
+            assert len({one.agent_id for one in begun}) <= 1
+            assert [one.index for one in begun] == list(range(len(begun)))
+
+    def teardown(self) -> None:
+        """With one worker that lives, all is worked off; and the rows are what the log says."""
+        self.strangers += self.hands.values()
+        self.hands = {}
+        for who in AGENTS if self.town.history else ():
+            self._work_off(who)
+        self.history_is_sound()
+        again: dict[tuple[str, str], Any] = {}
+        fold(again, [one.recorded for one in self.town.history])
+        assert again == self.town.rows
+
+    def _work_off(self, who: str) -> None:
+        if self.town.agent(who).lifecycle != "deleted":
+            self._command_of(who, *agents.start(self.town.agent(who)))
+        for _ in range(ENOUGH):
+            if who not in self.hands:
+                self.town.pass_time(1000)
+                self.take_off(who)
+            if who not in self.hands:
+                break
+            self.step(who, [], "so", dies=False)
+        self.hands.pop(who, None)
+        assert isinstance(self.town.agent(who).attention, Idle)
+        assert known_only(self.town.view(who).queue) == ()
+        check_agent(self.town, who)
+
+
+def check_request(town: Town, hand: Hand, ask: turn.AskModel) -> None:
+    """4: what waits shows in no request, nor does anything of another agent."""
+    session = town.sessions[hand.turn.session_id]
+    recorded = [e for e in session if isinstance(e, s.ModelResponded)]
+    assert (hand.turn.id, ask.step) not in {(e.turn_id, e.step) for e in recorded}
+    assert hand.turn.responses_before + ask.step == len(recorded)
+    said = [one for one in map(said_of, session) if one is not None]
+    shown = {one.content for one in provider_history(said, 1000, 10**6)}
+    own = {one.payload.content for one in town.items(hand.agent_id) if one.tries.picked}
+    assert hand.state.begun.input in shown
+    assert {text for text in shown if text.startswith("<")} <= own
+
+
+def check_agent(town: Town, who: str) -> None:
+    """One agent's rows against each other."""
+    agent, items = town.agent(who), town.items(who)
+    queued = [one for one in items if isinstance(one.phase, Queued)]
+    at_work = [one for one in items if isinstance(one.phase, Processing)]
+    assert agent.waiting == len(queued)
+    assert len({one.seq for one in items}) == len(items)
+    assert all(one.tries.picked or one.phase == Queued() for one in queued)
+    assert all(_setbacks(one) <= agent.policy.max_delivery_attempts for one in items)
+    told = {row.item_id for (table, _), row in town.rows.items() if table == "notices"}
+    assert {one.id for one in items if isinstance(one.phase, DeadLetter)} == {
+        one.id for one in items if one.id in told
+    }
+    memories = [row for (table, _), row in town.rows.items() if table == "memories" and row]
+    assert sum(row.agent_id == who for row in memories) <= agent.policy.working_memory_entries
+    match agent.attention:
+        case Idle():
+            assert at_work == []
+        case (Focused() | Suspended()) as focus:
+            assert [one.id for one in at_work] == list(focus.item_ids)
+            row, session = town.rows["turns", focus.turn_id], town.session(focus.session_id)
+            expected = TurnWaiting if isinstance(focus, Suspended) else TurnRunning
+            assert isinstance(row.phase, expected)
+            assert session is not None
+            assert (session.active_turn, session.agent_id) == (focus.turn_id, who)
+            assert session.status == "active"
+    for (table, _), row in town.rows.items():
+        if table == "turns" and row.agent_id == who:
+            assert isinstance(row.phase, TurnOver) or row.id == getattr(
+                agent.attention, "turn_id", None
+            )
+    if not isinstance(agent.attention, Idle):
+        what_is_due(town.view(who), agent)
+    else:
+        choose(agent, known_only(town.view(who).queue))
+
+
+def _setbacks(item: ItemRow) -> int:
+    tries = item.tries
+    return tries.empty_replies + tries.failures + tries.timeouts
+
+
+TestLife = Life.TestCase
+TestLife.settings = settings(
+    max_examples=150,
+    stateful_step_count=50,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
