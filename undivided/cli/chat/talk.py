@@ -1,4 +1,4 @@
-"""One message and its reply, shown while it is written."""
+"""One message and what becomes of it, told while it happens."""
 
 from __future__ import annotations
 
@@ -9,70 +9,58 @@ from typing import Any
 
 from msgspec import Struct
 
-from undivided.cli.chat.spoken import Spoken
 from undivided.cli.client import OVER, Client, Problem, route
-from undivided.cli.views.cells import one_line, plain
 
-_ARGUMENTS = 120
+Heard = Callable[[str, dict[str, Any], bool], None]
+"""Called with each event: its name, its data, whether it is recorded."""
 
 
 class Said(Struct, frozen=True):
-    """How a message ended: `done` is what the service told at the end."""
+    """How a message ended; `told` is what the service said at the end."""
 
-    done: dict[str, Any]
+    told: dict[str, Any]
 
     @property
     def well(self) -> bool:
         """Whether the agent completed its turn."""
-        return self.done.get("outcome") == "completed"
+        return self.told.get("outcome") == "completed"
+
+    @property
+    def reply(self) -> str:
+        """What the agent answered; empty if it said nothing."""
+        return self.told.get("reply") or ""
 
 
 class Talk:
-    """A conversation with one agent over one connection.
+    """A conversation with one agent; `fixed` goes with every message."""
 
-    `write` gets the reply piece by piece, `note` a line about each tool that is called.
-    """
-
-    def __init__(
-        self,
-        client: Client,
-        agent_id: str,
-        fixed: dict[str, Any],
-        write: Callable[[str], None],
-        note: Callable[[str], None],
-    ) -> None:
+    def __init__(self, client: Client, agent_id: str, fixed: dict[str, Any]) -> None:
         self._client, self._agent_id, self._fixed = client, agent_id, fixed
-        self._write, self._note = write, note
-        self._session_id: str | None = None
+        self._began: dict[str, Any] = {}
 
-    async def say(self, text: str) -> Said:
-        """Send a message and show the reply as it comes."""
-        spoken = Spoken()
+    async def say(self, text: str, heard: Heard) -> Said:
+        """Send a message and follow it to its end."""
+        self._began = {}
         path, body = route("agents", self._agent_id, "messages"), {**self._fixed, "text": text}
         async for event in self._client.conversation(path, body, secrets.token_hex(16)):
             data = json.loads(event.data)
-            if more := spoken.take(event.event, data, event.id is not None):
-                self._write(plain(more))
+            heard(event.event, data, event.id is not None)
             if event.event == "session_start":
-                self._session_id = data["sessionId"]
-            elif event.event == "tool_start":
-                self._note(_called(data))
+                self._began = data
             elif event.event in OVER:
                 return Said(data)
         raise AssertionError("a conversation ends with its end")
 
-    async def stop(self) -> bool:
-        """Ask the agent to stop what it is saying; false if it had not begun."""
-        if self._session_id is None:
-            return False
+    async def stop(self) -> str:
+        """Ask the agent to stop what it is saying; answers what then is true of the message."""
+        if not self._began:
+            return "not waited for"
         try:
-            await self._client.post(route("sessions", self._session_id, "stop"), {})
-        except Problem:
-            return False
-        return True
-
-
-def _called(data: dict[str, Any]) -> str:
-    arguments = json.dumps(data["args"], ensure_ascii=False)
-    short = arguments if len(arguments) <= _ARGUMENTS else f"{arguments[:_ARGUMENTS]} …"
-    return one_line(f"{data['tool']} {short}")
+            item = await self._client.get(route("items", self._began["itemId"]))
+            if item["status"] == "processing":
+                path = route("sessions", item.get("sessionId") or self._began["sessionId"], "stop")
+                await self._client.post(path, {})
+                return "asked to stop"
+        except Problem as error:
+            return str(error)
+        return f"not waited for; {item['id']} is {item['status']}"

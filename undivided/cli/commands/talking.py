@@ -14,7 +14,9 @@ import typer
 from rich.text import Text
 
 from undivided.cli.answers import print_json, terminal
-from undivided.cli.chat.talk import Said, Talk
+from undivided.cli.chat.screen import Screen
+from undivided.cli.chat.spoken import Spoken
+from undivided.cli.chat.talk import Heard, Said, Talk
 from undivided.cli.client import (
     NO,
     OVER,
@@ -22,7 +24,6 @@ from undivided.cli.client import (
     Problem,
     ask,
     connect,
-    exit_code,
     failures_told,
     finish,
     route,
@@ -32,6 +33,7 @@ from undivided.cli.views.cells import one_line, plain
 from undivided.domain.stimuli import REGISTRY
 
 PATIENCE_S = 30.0
+ARGUMENTS = 120
 TYPES = ", ".join(REGISTRY)
 Session = Annotated[
     str | None,
@@ -84,7 +86,7 @@ def send(
     if as_json:
         print_json(done or accepted)
     if done is not None:
-        _end(Said(done), "" if as_json else _reply(done))
+        _end(Said(done), as_json)
     elif wait:
         _no(f"no reply within {wait:g} s; {accepted['itemId']} stays in the mailbox of {agent}")
     elif not as_json:
@@ -138,41 +140,64 @@ def chat(
     """
     known = finish(ask(url, route("agents", agent)))
     fixed = {"senderId": sender, "senderName": sender, "sessionId": session}
-    typed = sys.stdin.isatty()
-    if typed:
-        _greet(known)
     with failures_told(), asyncio.Runner() as runner:
-        talk = Talk(connect(url, PATIENCE_S), agent, fixed, _write, _note)
-        well = [_exchange(runner, talk, line, typed) for line in _lines(known["name"], typed)]
-    if not typed and not all(well):
-        raise typer.Exit(NO)
+        talk = Talk(connect(url, PATIENCE_S), agent, fixed)
+        if sys.stdin.isatty() and sys.stdout.isatty():
+            _converse(runner, talk, known)
+        else:
+            well = [_piped(runner, talk, line) for line in sys.stdin if line.strip()]
+            if not all(well):
+                raise typer.Exit(NO)
 
 
-def _exchange(runner: asyncio.Runner, talk: Talk, line: str, typed: bool) -> bool:
-    """One message and its reply; what goes wrong with it ends a chat only if nobody types."""
-    try:
-        said = runner.run(talk.say(line))
-    except KeyboardInterrupt:
-        if not typed:
-            raise
-        stopped = runner.run(talk.stop())
-        _note("stopped" if stopped else "not waited for; it stays in the mailbox")
-        return False
-    except Problem as error:
-        if not typed:
-            raise
-        typer.echo(one_line(str(error)), err=True)
-        return exit_code(error) == 0
-    typer.echo("")
+def _piped(runner: asyncio.Runner, talk: Talk, line: str) -> bool:
+    """One message and its whole reply; whether the turn was completed."""
+    said = runner.run(talk.say(line.rstrip("\r\n"), lambda *_: None))
+    typer.echo(plain(said.reply))
     if not said.well:
-        typer.echo(_outcome(said.done), err=True)
+        typer.echo(_outcome(said.told), err=True)
     return said.well
 
 
-def _lines(name: str, typed: bool) -> Iterator[str]:
-    if not typed:
-        yield from (line for raw in sys.stdin if (line := raw.rstrip("\r\n")).strip())
-        return
+def _converse(runner: asyncio.Runner, talk: Talk, agent: dict[str, Any]) -> None:
+    """A person types; a refusal is told and does not end the chat."""
+    screen = Screen(sys.stdout)
+    _greet(agent, screen)
+    for line in _typed():
+        screen.prompt(agent["name"])
+        try:
+            said = runner.run(talk.say(line, _shown_on(screen)))
+        except KeyboardInterrupt:
+            screen.note(runner.run(talk.stop()))
+        except Problem as error:
+            screen.note(str(error))
+        else:
+            screen.end()
+            if not said.well:
+                screen.note(_outcome(said.told))
+
+
+def _shown_on(screen: Screen) -> Heard:
+    """Show a reply while it grows, and between its parts the tools that the agent uses."""
+    spoken = Spoken()
+
+    def heard(event: str, data: dict[str, Any], recorded: bool) -> None:
+        change = spoken.take(event, data, recorded)
+        if change is not None:
+            screen.show(change)
+        if event == "tool_start":
+            screen.note(_called(data))
+
+    return heard
+
+
+def _called(data: dict[str, Any]) -> str:
+    arguments = json.dumps(data["args"], ensure_ascii=False)
+    short = arguments if len(arguments) <= ARGUMENTS else f"{arguments[:ARGUMENTS]} …"
+    return f"{data['tool']} {short}"
+
+
+def _typed() -> Iterator[str]:
     with suppress(ImportError):
         import readline  # noqa: F401 it gives input() a history and arrow keys
     while True:
@@ -182,42 +207,27 @@ def _lines(name: str, typed: bool) -> Iterator[str]:
             typer.echo("")
             return
         if line.strip():
-            typer.secho(f"{one_line(name)}> ", bold=True, nl=False)
             yield line
 
 
-def _greet(agent: dict[str, Any]) -> None:
+def _greet(agent: dict[str, Any], screen: Screen) -> None:
     about = Text.assemble((one_line(agent["name"]), "bold"), f" ({agent['id']}) listens. ")
     terminal().print(about.append("Ctrl-C stops a reply, Ctrl-D leaves.", style="dim"))
     if agent["status"] != "started":
-        _note(f"{agent['id']} is {agent['status']}: undivided agents resume {agent['id']}")
+        screen.note(f"{agent['id']} is {agent['status']}: undivided agents resume {agent['id']}")
 
 
-def _write(text: str) -> None:
-    sys.stdout.write(text)
-    sys.stdout.flush()
-
-
-def _note(line: str) -> None:
-    if sys.stdout.isatty():
-        terminal().print(Text(f"\n[{line}]", style="dim"))
-
-
-def _reply(done: dict[str, Any]) -> str:
-    return plain(done.get("reply") or "")
-
-
-def _end(said: Said, reply: str) -> None:
-    if reply:
-        typer.echo(reply)
+def _end(said: Said, silent: bool) -> None:
+    if said.reply and not silent:
+        typer.echo(plain(said.reply))
     if not said.well:
-        _no(_outcome(said.done))
+        _no(_outcome(said.told))
 
 
-def _outcome(done: dict[str, Any]) -> str:
-    status, outcome = done.get("status"), done.get("outcome")
+def _outcome(told: dict[str, Any]) -> str:
+    status, outcome = told.get("status"), told.get("outcome")
     how = outcome if outcome == status else f"{status} ({outcome})"
-    return one_line(f"no reply: {done['itemId']} ended {how}")
+    return one_line(f"no reply: {told['itemId']} ended {how}")
 
 
 def _no(sentence: str) -> None:
