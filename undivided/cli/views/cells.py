@@ -17,7 +17,6 @@ from rich.text import Text
 
 NONE = "-"
 _TURNERS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-_LEAST = 10
 _STYLES = {
     **dict.fromkeys(("started", "completed", "idle"), "green"),
     **dict.fromkeys(("focused", "processing", "leased"), "cyan"),
@@ -79,12 +78,12 @@ def span(seconds: float) -> str:
     return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {rest:02d} s"
 
 
-def table(*headers: str, giving: Sequence[str] = ()) -> Table:
-    """An open table; where the terminal is narrow, columns of `giving` give way."""
+def table(*headers: str, giving: Sequence[str] = (), least: int = 8) -> Table:
+    """An open table; in a narrow terminal columns of `giving` give way, down to `least`."""
     made = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
     for header in headers:
         if header in giving:
-            made.add_column(header, min_width=_LEAST, overflow="fold")
+            made.add_column(header, min_width=least, overflow="fold")
         else:
             made.add_column(header, no_wrap=True, overflow="fold")
     return made

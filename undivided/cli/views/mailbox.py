@@ -21,6 +21,8 @@ from undivided.cli.views.cells import (
 )
 
 ITEM, KIND = "item\nsummary", "type\npriority"
+LEAST = 30
+"""Columns that an id needs."""
 
 
 def mailbox_view(box: Mapping[str, Any]) -> RenderableType:
@@ -42,26 +44,19 @@ def mailbox_chosen_view(box: Mapping[str, Any]) -> RenderableType:
 
 def waiting(items: Sequence[Mapping[str, Any]]) -> RenderableType:
     """Items that wait, in the order in which they will be picked."""
-    listed = table(ITEM, KIND, "status\ntries", "since\n(UTC)", giving=(ITEM,))
+    listed = table(ITEM, KIND, "status\ntries", "since\n(UTC)", giving=(ITEM,), least=LEAST)
     for item in items:
-        listed.add_row(
-            *_what(item), pair(_waits(item), _tries(item)), time_and_day(item["queuedAt"])
-        )
+        tried = pair(_waits(item), _tries(item["attempts"]))
+        listed.add_row(*_what(item), tried, time_and_day(item["queuedAt"]))
     return listed
 
 
 def _history(items: Sequence[Mapping[str, Any]]) -> RenderableType:
-    listed = table(ITEM, KIND, "status\ntries", "arrived\n(UTC)", "waited\ntook", giving=(ITEM,))
+    listed = table(ITEM, KIND, "status\ntook", "arrived\n(UTC)", giving=(ITEM,), least=LEAST)
     for item in items:
-        listed.add_row(
-            *_what(item),
-            pair(_fate(item), _tries(item)),
-            time_and_day(item["queuedAt"]),
-            pair(
-                took(item["queuedAt"], item["startedAt"]),
-                took(item["startedAt"], item["completedAt"]),
-            ),
-        )
+        again = _tries(item["attempts"]) if item["attempts"] > 1 else ""
+        spent = ", ".join(filter(None, (took(item["startedAt"], item["completedAt"]), again)))
+        listed.add_row(*_what(item), pair(_fate(item), spent), time_and_day(item["queuedAt"]))
     return listed
 
 
@@ -74,8 +69,8 @@ def _waits(item: Mapping[str, Any]) -> Text:
     return state(item["status"]).append(f" until {later[11:19]}" if later else "")
 
 
-def _tries(item: Mapping[str, Any]) -> str:
-    return "" if item["attempts"] == 0 else str(item["attempts"])
+def _tries(number: int) -> str:
+    return f"{number} tries" if number > 1 else "1 try" if number else ""
 
 
 def _fate(item: Mapping[str, Any]) -> Text:

@@ -20,7 +20,7 @@ from undivided.cli.views.cells import (
     table,
     time_and_day,
 )
-from undivided.cli.views.mailbox import waiting
+from undivided.cli.views.mailbox import LEAST, waiting
 
 _SHOWN = 10
 DECIDED = "item\nbecause"
@@ -80,7 +80,7 @@ def _suspension(waits: Mapping[str, Any]) -> Text:
 
 
 def _decisions(decisions: Sequence[Mapping[str, Any]]) -> RenderableType:
-    listed = table(DECIDED, "decision\nrule", "when\n(UTC)", giving=(DECIDED,))
+    listed = table(DECIDED, "decision\nrule", "when\n(UTC)", giving=(DECIDED,), least=LEAST)
     for decision in decisions:
         listed.add_row(
             giving(decision["mailboxItemId"], decision["reasoning"]),
