@@ -124,6 +124,16 @@ class Ledger:
         assert state is not None
         return state
 
+    def fenced(self, hand: Hand, refused: StaleFlight) -> None:
+        """It is recorded that a late append was refused."""
+        flight: FlightRow = self.rows["flights", hand.agent_id]
+        self.write(
+            f.FlightFenced(
+                agent_id=hand.agent_id, epoch=hand.epoch, current_epoch=flight.epoch, worker="w",
+                refused=(refused.code,),
+            )
+        )  # fmt: skip
+
     def _eligible(self, item: ItemRow) -> bool:
         phase = item.phase
         if not isinstance(phase, Queued):
@@ -228,20 +238,13 @@ class Town(Ledger):
                 self.record(hand, what.event, *steps, *events, *notice)
                 return self._hand(agent.id, hand.epoch, turn_id)
 
-    def fenced(self, hand: Hand, refused: StaleFlight) -> None:
-        """It is recorded that a late append was refused."""
-        flight: FlightRow = self.rows["flights", hand.agent_id]
-        self.write(
-            f.FlightFenced(
-                agent_id=hand.agent_id, epoch=hand.epoch, current_epoch=flight.epoch, worker="w",
-                refused=(refused.code,),
-            )
-        )  # fmt: skip
-
     def _opening(
         self, agent: AgentRow, begin: Begin, epoch: int, after: s.TurnEnded | None = None
     ) -> tuple[tuple[Event, ...], str]:
         """The events of a pick; `after` is the turn that ends in the same transaction."""
+        assert agent.lifecycle == "started"
+        place = (begin.item.priority, begin.item.seq)
+        assert all(place < (other.priority, other.seq) for other in begin.over)
         session_id = attention.session_for(agent, begin.item)
         session = self.session(session_id)
         if session is not None and session.agent_id != agent.id:

@@ -166,6 +166,7 @@ class Work(Mail):
                     outcome = Completed(text) if text.strip() else Incomplete(EMPTY_REPLY)
                     self._end(hand, outcome, answer)
             case turn.RunTool(call=call, again=again):
+                assert not (again and call.tool == "once")
                 if not again:
                     self.town.record(hand, started(hand, call.id, call.tool))
                 if dies:
@@ -390,7 +391,7 @@ def _setbacks(item: ItemRow) -> int:
 
 TestLife = Life.TestCase
 TestLife.settings = settings(
-    max_examples=150,
+    max_examples=80,
     stateful_step_count=50,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
