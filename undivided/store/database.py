@@ -19,6 +19,7 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from undivided.domain.errors import Unavailable
 from undivided.store.exchange import ROLLBACK, HotConnection, exchange
+from undivided.store.restored import keep_order
 
 Connection = AsyncConnection[TupleRow]
 TENANT = "default"
@@ -71,6 +72,7 @@ class Database:
             open=False,
             timeout=5,
             reconnect_timeout=2,
+            configure=keep_order,
             kwargs={
                 "autocommit": True,
                 "application_name": name,
