@@ -27,6 +27,3 @@ Cursor = Annotated[
     str | None, typer.Option(help="Go on where the page before ended.", show_default=False)
 ]
 AgentId = Annotated[str, typer.Argument(metavar="AGENT", help="Id of the agent.")]
-
-TALK = "Talk to agents"
-"""The part of the help where commands for every day stand."""

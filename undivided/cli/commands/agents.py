@@ -9,7 +9,7 @@ import typer
 
 from undivided.cli.answers import show
 from undivided.cli.client import USAGE, ask, connect, finish, route, tell
-from undivided.cli.options import TALK, AgentId, AsJson, At, Cursor, Limit, Url
+from undivided.cli.options import AgentId, AsJson, At, Cursor, Limit, Url
 from undivided.cli.views.agents import agent_line, agent_view, agents_view
 
 COMMANDS = {
@@ -34,7 +34,7 @@ def register(app: typer.Typer) -> None:
     for name, sentence in COMMANDS.items():
         _register_change(agents, name, sentence)
     agents.command()(delete)
-    app.add_typer(agents, rich_help_panel=TALK)
+    app.add_typer(agents)
 
 
 def listed(

@@ -15,6 +15,7 @@ from undivided.cli.bench.groups import GROUPS
 from undivided.cli.bench.page import rewrite
 from undivided.cli.bench.rows import HEADINGS, Row, as_json, cells
 from undivided.cli.client import NO, USAGE
+from undivided.cli.options import AsJson
 from undivided.cli.stack.spawn import Mistake
 
 
@@ -27,7 +28,7 @@ def register(app: typer.Typer) -> None:
             str | None, typer.Option(help=f"Only these, separated by commas: {', '.join(GROUPS)}.")
         ] = None,
         quick: Annotated[bool, typer.Option("--quick", help="Less exact, within minutes.")] = False,
-        as_json_: Annotated[bool, typer.Option("--json", help="Only the result, as JSON.")] = False,
+        as_json_: AsJson = False,
         write: Annotated[
             Path | None, typer.Option(help="Keep the table in this file, such as a page of docs.")
         ] = None,

@@ -20,6 +20,7 @@ from rich.table import Table
 from sqlalchemy.exc import DBAPIError
 
 from undivided.cli.client import NO, UNREACHABLE
+from undivided.cli.options import AsJson
 from undivided.cli.surroundings import surroundings
 from undivided.domain.errors import Undivided
 from undivided.store.locks import refuse_transaction_pooler
@@ -46,7 +47,7 @@ def register(app: typer.Typer) -> None:
 
 def doctor(
     config: Annotated[Path | None, typer.Option(help="TOML config file.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Only the result, as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Check Python, config, database, role, session locks, schema and Redis."""
     findings = asyncio.run(examine(config))

@@ -115,6 +115,7 @@ def rebuild_command(
     projection: Annotated[
         str | None,
         typer.Argument(
+            metavar="PROJECTION",
             help=f"One of {', '.join(t.name for t in PROJECTED)}; all of them without it.",
             show_default=False,
         ),

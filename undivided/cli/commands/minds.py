@@ -8,15 +8,15 @@ import typer
 
 from undivided.cli.answers import show
 from undivided.cli.client import ask, finish, route
-from undivided.cli.options import TALK, AgentId, AsJson, At, Cursor, Limit, Url
+from undivided.cli.options import AgentId, AsJson, At, Cursor, Limit, Url
 from undivided.cli.views.mailbox import mailbox_chosen_view, mailbox_view
 from undivided.cli.views.mind import mind_view
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the command line."""
-    app.command(rich_help_panel=TALK)(mind)
-    app.command(rich_help_panel=TALK)(mailbox)
+    app.command()(mind)
+    app.command()(mailbox)
 
 
 def mind(agent: AgentId, at: At = None, url: Url = None, as_json: AsJson = False) -> None:

@@ -14,7 +14,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from undivided.cli.answers import terminal
 from undivided.cli.client import NO, USAGE, connect, finish
+from undivided.cli.options import AsJson, Url
 from undivided.cli.readers.conversation import ReaderMistake
 from undivided.cli.readers.detection import FORMATS, read_conversation
 from undivided.cli.rehearse.again import Replayed, play_again
@@ -29,15 +31,23 @@ def register(app: typer.Typer) -> None:
 
     @app.command()
     def rehearse(
-        what: Annotated[list[str], typer.Argument(help="Recorded conversations, or one agent.")],
+        what: Annotated[
+            list[str],
+            typer.Argument(metavar="FILE|AGENT", help="Recorded conversations, or one agent."),
+        ],
         format_: Annotated[
-            str | None, typer.Option("--format", help=f"One of {', '.join(FORMATS)}.")
+            str | None,
+            typer.Option(
+                "--format",
+                help=f"One of {', '.join(FORMATS)}; told by the content without.",
+                show_default=False,
+            ),
         ] = None,
-        url: Annotated[str | None, typer.Option(help="Where the service is.")] = None,
+        url: Url = None,
         patience: Annotated[
             float, typer.Option(help="Seconds to wait for a server or worker that is away.")
         ] = PATIENCE_S,
-        as_json: Annotated[bool, typer.Option("--json", help="Only the result, as JSON.")] = False,
+        as_json: AsJson = False,
     ) -> None:
         """Run recorded conversations again through the service, or an agent's own history."""
         if len(what) == 1 and not _is_file(what[0]):
@@ -63,7 +73,7 @@ def _plans(files: list[str], format_: str | None) -> list[Plan]:
 def _files(plans: list[Plan], url: str | None, patience_s: float, as_json: bool) -> bool:
     results = finish(_drive_all(plans, url, patience_s, as_json))
     if not as_json:
-        Console().print(_table(plans, results))
+        terminal().print(_table(plans, results))
         for plan in plans:
             if plan.left_out:
                 typer.echo(f"{plan.title}: {plan.left_out} thoughts of nobody who speaks left out")

@@ -28,7 +28,7 @@ from undivided.cli.client import (
     finish,
     route,
 )
-from undivided.cli.options import TALK, AgentId, AsJson, Url
+from undivided.cli.options import AgentId, AsJson, Url
 from undivided.cli.views.cells import one_line, plain
 from undivided.domain.stimuli import REGISTRY
 
@@ -46,8 +46,8 @@ Session = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the command line."""
-    app.command(rich_help_panel=TALK, epilog=f"Types there are: {TYPES}.")(send)
-    app.command(rich_help_panel=TALK)(chat)
+    app.command(epilog=f"Types there are: {TYPES}.")(send)
+    app.command()(chat)
 
 
 def send(

@@ -47,7 +47,9 @@ def export_command(
     what: Annotated[str, typer.Argument(metavar="AGENT|SESSION", help="What to write out.")],
     file: Annotated[
         Path | None,
-        typer.Argument(help="Where to; standard output without it.", show_default=False),
+        typer.Argument(
+            metavar="FILE", help="Where to; standard output without it.", show_default=False
+        ),
     ] = None,
     redact: Annotated[
         bool, typer.Option("--redact", help="Leave the structure, and blot out all content.")
@@ -86,7 +88,7 @@ async def _export(settings: Settings, what: str, redact: bool, to: tuple[TextIO,
 
 
 def import_command(
-    file: Annotated[Path, typer.Argument(help="What to bring in.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What to bring in.")],
     format_: Annotated[
         str | None,
         typer.Option("--format", help=f"One of {', '.join(FORMATS)}; told by the content without."),
