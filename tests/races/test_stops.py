@@ -6,10 +6,11 @@ import asyncio
 
 from tests.races.hand import hired
 from tests.races.staging import Stage
-from tests.support.lives import BUSY, BY, accept, answer, begin, create
+from tests.support.lives import BUSY, BY, accept, answer, begin, create, response
 from undivided.domain.agents import request_stop
 from undivided.domain.events.sessions import ToolCallFinished, ToolCallStarted, TurnEnded
 from undivided.domain.outcomes import Cancelled, Completed
+from undivided.store import landing
 from undivided.store.log import Log
 from undivided.store.settings import Settings
 
@@ -106,6 +107,29 @@ async def test_a_stop_that_its_worker_did_not_live_to_see(
         await hand.attend("ada")
         assert hand.model.asked == []
     assert await stage.ask("SELECT status FROM items") == [("cancelled",)]
+
+
+async def test_a_stop_before_a_tool_would_run_again(
+    log: Log, stage: Stage, settings: Settings
+) -> None:
+    """Its effect would allow that, and nobody wants it any more."""
+    await create(log, "ada")
+    await accept(log, "ada", "one")
+    flight = await begin(log, "ada")
+    await landing.record(log, flight, response(flight, "", "test_return"))
+    call = flight.state.open[0].call
+    await landing.record(
+        log, flight,
+        ToolCallStarted(
+            turn_id=flight.turn.id, call_id=call.id, tool=call.tool, args=call.args,
+            effect="pure", idempotency_key=call.id, epoch=flight.epoch,
+        ),
+    )  # fmt: skip
+    await stop(log, "ada")
+    async with hired(settings) as hand:
+        await hand.attend("ada")
+        assert hand.model.asked == []
+    assert [one.resolution for one in await stage.events(ToolCallFinished)] == ["interrupted"]
 
 
 async def test_a_stop_after_the_end(log: Log) -> None:
