@@ -18,7 +18,7 @@ EACH = 4
 
 async def orphans(bench: Bench) -> list[Row]:
     """From `kill -9` to the commit by which somebody else has taken up the turn."""
-    kills = bench.of(20, 5)
+    kills = bench.of(20, 3)
     waited: list[float] = []
     async with workers(bench) as crew, outlet(bench) as way_out:
         for number in range(kills):

@@ -11,31 +11,26 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from statistics import median
 
-from msgspec import Struct
-
 from undivided.cli.bench.servers import Servers
 from undivided.store.database import Database
 from undivided.store.log import Log
+
+POOL = 4
 
 Side = Callable[[], Awaitable[float]]
 """Does its work once and answers its figure."""
 
 
-class Bench(Struct, frozen=True, kw_only=True):
-    """What every group of rows works with.
+class Bench:
+    """What a group of rows works with; its database holds nothing yet.
 
     `quick` trades exactness for time; `tell` says what is being done, for the progress bar.
     """
 
-    servers: Servers
-    database: Database
-    quick: bool
-    tell: Callable[[str], None]
-
-    @property
-    def log(self) -> Log:
-        """The append side of the run's database."""
-        return Log(self.database)
+    def __init__(self, servers: Servers, quick: bool, tell: Callable[[str], None]) -> None:
+        self.servers, self.quick, self.tell = servers, quick, tell
+        self.database = Database(servers.settings.database_url, POOL, "undivided-bench")
+        self.log = Log(self.database)
 
     @property
     def rounds(self) -> int:

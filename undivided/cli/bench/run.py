@@ -7,10 +7,7 @@ from collections.abc import Callable, Sequence
 from undivided.cli.bench.groups import group
 from undivided.cli.bench.measuring import Bench
 from undivided.cli.bench.rows import Row
-from undivided.cli.bench.servers import bench_servers
-from undivided.store.database import Database
-
-POOL = 4
+from undivided.cli.bench.servers import bench_servers, on_fresh_database
 
 
 async def run(
@@ -19,13 +16,16 @@ async def run(
     """Measure the named groups; `tell` hears what is being done, `done` that a group is over."""
     rows: list[Row] = []
     async with bench_servers() as servers:
-        database = Database(servers.settings.database_url, POOL, "undivided-bench")
-        await database.open()
-        try:
-            bench = Bench(servers=servers, database=database, quick=quick, tell=tell)
-            for name in names:
-                rows += await group(name)(bench)
-                done()
-        finally:
-            await database.close()
+        for name in names:
+            fresh = await on_fresh_database(servers, f"bench_{name}")
+            rows += await _measured(name, Bench(fresh, quick, tell))
+            done()
     return rows
+
+
+async def _measured(name: str, bench: Bench) -> list[Row]:
+    await bench.database.open()
+    try:
+        return await group(name)(bench)
+    finally:
+        await bench.database.close()

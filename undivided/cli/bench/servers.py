@@ -17,6 +17,9 @@ from pathlib import Path
 
 import psycopg
 from msgspec import Struct
+from msgspec.structs import replace
+from psycopg import sql
+from redis.asyncio import Redis
 
 from undivided.cli.stack import postgres, valkey
 from undivided.cli.stack.folder import free_port
@@ -31,6 +34,7 @@ class Servers(Struct, frozen=True, kw_only=True):
     """Where the servers of this run are; `environ` is what child processes are given."""
 
     folder: Path
+    cluster: postgres.Cluster
     settings: Settings
     environ: Mapping[str, str]
     owner_url: str
@@ -62,6 +66,7 @@ async def bench_servers() -> AsyncIterator[Servers]:
                 await asyncio.to_thread(migrate, settings)
                 yield Servers(
                     folder=folder,
+                    cluster=cluster,
                     settings=settings,
                     environ=environ,
                     owner_url=postgres.owner_url(cluster),
@@ -73,6 +78,30 @@ async def bench_servers() -> AsyncIterator[Servers]:
             await end(database, signal.SIGINT, 15)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+async def on_fresh_database(servers: Servers, name: str) -> Servers:
+    """The same servers with an empty database, and a Valkey that has forgotten everything.
+
+    What one group of rows leaves waiting would be work for the workers of the next.
+    """
+    cluster = servers.cluster
+    async with await psycopg.AsyncConnection.connect(
+        postgres.owner_url(cluster, "postgres"), autocommit=True
+    ) as connection:
+        await connection.execute(
+            sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(
+                sql.Identifier(name), sql.Identifier(cluster.database)
+            )
+        )
+    async with Redis.from_url(servers.settings.redis_url) as redis:
+        await redis.flushall()
+    url, owner_url = postgres.app_url(cluster, name), postgres.owner_url(cluster, name)
+    addresses = {
+        "DATABASE_URL": url, "DATABASE_DIRECT_URL": url, "DATABASE_OWNER_URL": owner_url
+    }  # fmt: skip
+    environ = {**servers.environ, **addresses}
+    return replace(servers, settings=load_settings(environ), environ=environ, owner_url=owner_url)
 
 
 async def _telling_when_it_commits(cluster: postgres.Cluster) -> Process:

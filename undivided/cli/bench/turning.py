@@ -30,7 +30,7 @@ PAUSE_S = 0.15
 async def wake(bench: Bench) -> list[Row]:
     """From a committed stimulus to a started turn, with nobody at work."""
     bench.tell("from stimulus to turn")
-    times = bench.of(30, 12)
+    times = bench.of(20, 8)
     async with both(bench) as (reference, crew), outlet(bench) as way_out:
         ours, theirs = await in_turns(
             bench.rounds,
