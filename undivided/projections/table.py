@@ -98,8 +98,10 @@ def fold(rows: Rows, history: list[Recorded]) -> set[tuple[str, str]]:
     """Fold `history` into `rows`, in place; answers which rows changed."""
     changed: set[tuple[str, str]] = set()
     for recorded in history:
-        for projection, key in touched(recorded):
-            place = (projection.table, key)
-            rows[place] = projection.reduce(key, rows.get(place), recorded)
-            changed.add(place)
+        for projection in _BY_EVENT.get(type(recorded.event), ()):
+            reduce = projection.reduce
+            for key in projection.keys(recorded):
+                place = (projection.table, key)
+                rows[place] = reduce(key, rows.get(place), recorded)
+                changed.add(place)
     return changed

@@ -29,6 +29,8 @@ T = TypeVar("T")
 ESCAPE = "\x1a"
 BLOB_KEY = ESCAPE + "blob"
 TREE_KEY = ESCAPE + "tree"
+REFERENCE_SIGN = "\\u001a"
+"""What stored JSON has in it wherever it refers to a blob, or an escape."""
 EVENT_LIMIT = 256 * 1024
 """Bytes of one event's data, at most."""
 _BLOB_FROM = 16 * 1024
@@ -119,7 +121,7 @@ def decode_tree(text: str, blobs: Mapping[str, str]) -> Any:
 
 def blob_references(text: str) -> set[str]:
     """The SHA-256 names of the blobs that stored JSON refers to."""
-    if "\\u001ablob" not in text and "\\u001atree" not in text:
+    if REFERENCE_SIGN not in text:
         return set()
     found: set[str] = set()
     _gather(msgspec.json.decode(text), found)

@@ -15,7 +15,7 @@ from undivided.domain.coordinates import ORIGIN, Coordinate
 from undivided.domain.errors import Corrupt
 from undivided.domain.placed import Placed
 from undivided.domain.recorded import Meta, Recorded
-from undivided.store.codec import blob_references, decode_event, row_decoder
+from undivided.store.codec import REFERENCE_SIGN, blob_references, decode_event, row_decoder
 from undivided.store.database import Connection
 
 PAGE_ROWS = 2_000
@@ -104,6 +104,8 @@ async def pieces_of_stream(
 
 def _cut(rows: list[tuple[Any, ...]]) -> list[list[tuple[Any, ...]]]:
     """A page in pieces that refer to a bounded number of blobs each."""
+    if not any(REFERENCE_SIGN in row[8] for row in rows):
+        return [rows]
     cut: list[list[tuple[Any, ...]]] = [[]]
     blobs = 0
     for row in rows:
@@ -117,7 +119,7 @@ def _cut(rows: list[tuple[Any, ...]]) -> list[list[tuple[Any, ...]]]:
 
 
 async def _decoded(connection: Connection, rows: list[tuple[Any, ...]]) -> list[Kept]:
-    names = {name for row in rows for name in blob_references(row[8])}
+    names = {n for row in rows if REFERENCE_SIGN in row[8] for n in blob_references(row[8])}
     blobs: dict[str, dict[str, str]] = {}
     if names:
         cursor = await connection.execute(_BLOBS, (list(names),))
