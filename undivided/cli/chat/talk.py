@@ -37,12 +37,14 @@ class Talk:
     def __init__(self, client: Client, agent_id: str, fixed: dict[str, Any]) -> None:
         self._client, self._agent_id, self._fixed = client, agent_id, fixed
         self._began: dict[str, Any] = {}
+        self._sent: tuple[str, dict[str, Any], str] = ("", {}, "")
 
     async def say(self, text: str, heard: Heard) -> Said:
         """Send a message and follow it to its end."""
         self._began = {}
         path, body = route("agents", self._agent_id, "messages"), {**self._fixed, "text": text}
-        async for event in self._client.conversation(path, body, secrets.token_hex(16)):
+        self._sent = path, body, secrets.token_hex(16)
+        async for event in self._client.conversation(*self._sent):
             data = json.loads(event.data)
             heard(event.event, data, event.id is not None)
             if event.event == "session_start":
@@ -52,10 +54,15 @@ class Talk:
         raise AssertionError("a conversation ends with its end")
 
     async def stop(self) -> str:
-        """Ask the agent to stop what it is saying; answers what then is true of the message."""
-        if not self._began:
-            return "not waited for"
+        """Ask the agent to stop what it is saying; answers what then is true of the message.
+
+        Where nothing was heard of the message yet, it is sent once more under its key, which
+        tells which item it has become and sends nothing twice.
+        """
         try:
+            if not self._began:
+                path, body, key = self._sent
+                self._began = await self._client.post(path, body, key)
             item = await self._client.get(route("items", self._began["itemId"]))
             if item["status"] == "processing":
                 path = route("sessions", item.get("sessionId") or self._began["sessionId"], "stop")
