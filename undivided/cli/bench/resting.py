@@ -25,7 +25,7 @@ WARM = 200
 
 
 class Held(Struct, frozen=True):
-    """What a stack holds on to."""
+    """What a stack holds on to; a connection that waits in a pool is not in use."""
 
     memory_mb: float
     threads: int
@@ -51,7 +51,7 @@ async def sleeping(bench: Bench) -> list[Row]:
     return [
         Row(group="sleeping", work=f"{work}memory of the workers, more than before", unit="MB",
             ours=max(0.0, after.memory_mb - before.memory_mb), at_most=20),
-        Row(group="sleeping", work=f"{work}connections more than before", unit="",
+        Row(group="sleeping", work=f"{work}connections in use more than before", unit="",
             ours=max(0, after.connections - before.connections), at_most=0),
         Row(group="sleeping", work=f"{work}threads more than before", unit="",
             ours=max(0, after.threads - before.threads), at_most=0),
@@ -80,7 +80,8 @@ async def _held(bench: Bench, crew: list[Process]) -> Held:
         messages = await redis.zcard(rings_key(settings.namespace))
     async with bench.database.connection() as connection:
         cursor = await connection.execute(
-            "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'undivided-%'"
+            "SELECT count(*) FROM pg_stat_activity"
+            " WHERE application_name LIKE 'undivided-worker%' AND state <> 'idle'"
         )
         row = await cursor.fetchone()
     return Held(
