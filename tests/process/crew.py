@@ -81,12 +81,17 @@ class Crew(Seen):
 
     async def agent(self, agent_id: str, *rules: Rule, **policy: Any) -> None:
         """An agent whose model answers by `rules`."""
-        script = self.folder / f"{agent_id}.json"
-        script.write_text(json.dumps({"rules": list(rules)}), "utf-8")
+        script = self.says(agent_id, *rules)
         command = CreateAgent(
             agent_id=agent_id, name=agent_id, model=f"script:{script}", policy=policy
         )
         await agents.create(self.outlet, DEFAULT_POLICY, command, BY)
+
+    def says(self, agent_id: str, *rules: Rule) -> Path:
+        """From now on an agent's model answers by `rules`."""
+        script = self.folder / f"{agent_id}.json"
+        script.write_text(json.dumps({"rules": list(rules)}), "utf-8")
+        return script
 
     async def send(
         self, agent_id: str, *contents: str, kind: str = "human_chat", **fields: Any

@@ -65,9 +65,7 @@ class TestPostgres:
             append = call("test_append", path=str(tmp_path / effect), line="x", effect=effect)
             await crew.agent(effect, {"step": 0, "calls": [append]}, {"step": 1, "reply": "so"})
         looked = call("test_append", path=str(tmp_path / "looked"), line="x")
-        await crew.agent(
-            "thinks", {"step": 0, "calls": [looked]}, {"step": 1, "reply": "so", "delay": 3}
-        )
+        await crew.agent("thinks", {"step": 0, "calls": [looked]}, {"step": 1, "delay": 3600})
         worker = crew.hire()
         with ExitStack() as held:
             for effect in EFFECTS:
@@ -76,6 +74,7 @@ class TestPostgres:
             await crew.recorded(ToolCallStarted, 4)
             await crew.recorded(ToolCallFinished)
             await apart.kill_postgres()
+            crew.says("thinks", {"step": 1, "reply": "so"})
             await apart.start_postgres()
             await crew.until(lambda: answers(crew))
             await crew.recorded(TurnResumed, 4)
