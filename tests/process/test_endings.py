@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,23 @@ class TestWhatHangs:
         (ended,) = await at_work.events(TurnEnded, "nap")
         assert ended.outcome == Completed("so")
 
+    async def test_tools_that_block(self, at_work: Crew, tmp_path: Path) -> None:
+        """C79: a system call cannot be broken off; its thread is lost, and no other."""
+        stuck = call("test_append", path=str(tmp_path / "stuck"), line="x", effect="pure")
+        names = [f"b{number}" for number in range(12)]
+        with locked(tmp_path / "stuck"):
+            for name in names:
+                await at_work.agent(
+                    name, {"step": 0, "calls": [stuck]}, {"step": 1, "reply": "so"},
+                    toolTimeoutS=0.2,
+                )  # fmt: skip
+            await at_work.over(*[(await at_work.send(name, "go"))[0] for name in names])
+            await at_work.agent("free", {"reply": "so"})
+            await at_work.over(*await at_work.send("free", "hello"))
+        for name in names:
+            (ended,) = await at_work.events(TurnEnded, name)
+            assert ended.outcome == Completed("so")
+
 
 class TestWhoDies:
     """Time and attempts are counted in the log, and so by nobody who could die."""
@@ -118,6 +136,28 @@ class TestWhoDies:
         assert [one.item_id for one in await crew.events(NoticePosted)] == [item]
         outcomes = [one.outcome for one in await crew.events(TurnEnded)]
         assert {(type(one), one.reason) for one in outcomes} == {(Failed, "server_error")}
+
+    async def test_beside_a_tool_that_never_returns(self, crew: Crew, tmp_path: Path) -> None:
+        """C79: a second SIGTERM is enough; the turn is at work elsewhere, and runs no tool twice.
+
+        The stuck call may still take effect, for nobody can call it back: it is in doubt.
+        """
+        stuck = call("test_append", path=str(tmp_path / "once"), line="x", effect="once")
+        await crew.agent("ada", {"step": 0, "calls": [stuck]}, {"step": 1, "reply": "so"})
+        leaver = crew.hire()
+        with locked(tmp_path / "once"):
+            (item,) = await crew.send("ada", "go")
+            await crew.recorded(ToolCallStarted)
+            crew.kill(leaver, signal.SIGTERM)
+            await crew.leaving()
+            crew.kill(leaver, signal.SIGTERM)
+            assert await crew.left(leaver) == 0
+            crew.hire()
+            await crew.over(item)
+        (result,) = await crew.events(ToolCallFinished)
+        assert result.resolution == "interrupted"
+        assert len(await crew.events(ToolCallStarted)) == 1
+        assert lines(tmp_path / "once") == 0
 
     async def test_beside_a_poison(self, crew: Crew, tmp_path: Path) -> None:
         """C77: a bystander loses its worker as often, and has its answer all the same."""

@@ -6,14 +6,13 @@ A tool may raise, hang or flood; the turn must not. Only cancellation passes thr
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from undivided.domain.tooling import Raised, Returned, Suspends, ToolOutcome
 from undivided.workers.tools.arguments import first_mistake
-from undivided.workers.tools.tool import Run, Tool, ToolContext
+from undivided.workers.tools.tool import Tool, ToolContext
 
 RESULT_LIMIT = 16 * 1024 * 1024
 """The most bytes (UTF-8) of one result that are kept; the rest is cut off, and said so."""
@@ -35,15 +34,6 @@ async def run_tool(
             return Raised(f"{tool.name} did not end within {timeout_s:g} s and was stopped")
         outcome = Raised(f"{tool.name} failed: {type(error).__name__}: {error}")
     return _bounded(outcome)
-
-
-def blocking(function: Callable[[ToolContext, dict[str, Any]], ToolOutcome]) -> Run:
-    """A tool's run function of one that blocks: it runs in a thread, never in the event loop."""
-
-    async def run(context: ToolContext, args: dict[str, Any]) -> ToolOutcome:
-        return await asyncio.to_thread(function, context, args)
-
-    return run
 
 
 def _bounded(outcome: ToolOutcome) -> ToolOutcome:

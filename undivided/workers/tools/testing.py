@@ -15,7 +15,7 @@ import msgspec
 
 from undivided.domain.tooling import Effect, Raised, Returned, ToolOutcome
 from undivided.workers.tools import witness
-from undivided.workers.tools.running import blocking
+from undivided.workers.tools.blocking import blocking
 from undivided.workers.tools.tool import EVERYWHERE, Run, Tool, ToolContext, parameters
 
 EFFECTS: tuple[Effect, ...] = get_args(Effect)
