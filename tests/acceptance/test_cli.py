@@ -162,8 +162,14 @@ class Terminal:
         environ = {**os.environ, "UNDIVIDED_URL": url, "TERM": "xterm", "COLUMNS": "80"}
         command = [sys.executable, "-m", "undivided", "chat", agent]
         self.process = subprocess.Popen(
-            command, env=environ, stdin=inner, stdout=inner, stderr=inner, start_new_session=True
-        )
+            command,
+            env=environ,
+            stdin=inner,
+            stdout=inner,
+            stderr=inner,
+            start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
+        )  # a shell's background jobs ignore Ctrl-C, and their children would too
         os.close(inner)
         self._read = ""
 

@@ -136,6 +136,8 @@ async def _alone(url: str) -> AsyncIterator[Connection]:
             if await cursor.fetchone() != (True,):
                 raise Rejected("rebuild_under_way", "another rebuild is under way; wait for it")
             yield connection
+            # Said aloud, for Postgres takes a moment to notice that a connection was closed.
+            await connection.execute("SELECT pg_advisory_unlock(%s)", (_ONE_AT_A_TIME,))
     except psycopg.errors.InsufficientPrivilege as error:
         raise Rejected(
             "not_owner",
