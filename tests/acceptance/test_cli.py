@@ -183,14 +183,6 @@ class Terminal:
         before, _, self._read = self._read.partition(text)
         return before
 
-    async def interrupt(self, text: str) -> None:
-        """Press Ctrl-C, and again where nothing comes of it within some seconds, as people do."""
-        for _ in range(5):
-            self.process.send_signal(signal.SIGINT)
-            if await until(lambda: text in self._all(), 6):
-                break
-        await self.see(text)
-
     async def closed(self) -> int:
         """The exit code, at the end."""
         assert await until(lambda: self.process.poll() is not None, 30)
@@ -250,7 +242,8 @@ async def test_a_reply_can_be_stopped(
         async with asyncio.timeout(30):
             while (await client.get("/agents/ada/mind"))["attentionState"] != "focused":
                 await asyncio.sleep(0.02)
-    await terminal.interrupt("[asked to stop]")
+    terminal.process.send_signal(signal.SIGINT)
+    await terminal.see("[asked to stop]")
     await terminal.see("you> ")
     terminal.type("now?\n")
     await terminal.see("at once")
