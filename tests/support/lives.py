@@ -37,8 +37,9 @@ async def log_at(url: str) -> AsyncIterator[Log]:
 
 
 async def create(log: Log, agent_id: str) -> None:
-    """An agent, started."""
-    events = agents.create(DEFAULT_POLICY, CreateAgent(agent_id=agent_id, name=agent_id))
+    """An agent, started; what it puts off stays put off for longer than any test runs."""
+    command = CreateAgent(agent_id=agent_id, name=agent_id, policy={"retryBackoffS": [3600]})
+    events = agents.create(DEFAULT_POLICY, command)
     await log.append([Addition(agent_stream(agent_id), 0, events)], BY)
 
 
