@@ -43,12 +43,12 @@ class TestSchema:
             command.downgrade(alembic_config(connection), "base")
             left = sa.inspect(connection).get_table_names()
         assert left == ["alembic_version"]
-        assert migrate(settings) == "0001"
+        assert migrate(settings) == "0002"
 
     def test_migrating_twice_changes_nothing(self, settings: Settings) -> None:
         """What is done already is not done again."""
         assert migrate(settings) == migrate(settings)
-        assert schema_revisions(settings) == ("0001", "0001")
+        assert schema_revisions(settings) == ("0002", "0002")
 
     def test_a_newer_schema_is_refused(self, settings: Settings) -> None:
         """A database of a later release is left alone, with a sentence that says so."""

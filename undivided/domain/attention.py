@@ -129,10 +129,15 @@ def session_for(agent: AgentRow, item: ItemRow) -> str:
     kind = kind_of(item)
     channel = item.payload.extra.get("channelKey")
     if kind.scenario == "chat":
-        return session_id_of(("ses", agent.id))
+        return chat_session(agent.id)
     if isinstance(channel, str):
         return session_id_of(("ses", "channel", channel, agent.id))
     return session_id_of(("ses", kind.scenario, agent.id, item.id))
+
+
+def chat_session(agent_id: str) -> str:
+    """The session in which people talk with an agent, unless they ask for another."""
+    return session_id_of(("ses", agent_id))
 
 
 def new_session(agent: AgentRow, item: ItemRow) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -43,7 +44,7 @@ class Fence(Struct, frozen=True):
 class Write(Struct):
     """What one append sends, and what it leaves: `rows` are those that changed.
 
-    The result of `calls[told]` says which coordinate it got.
+    The last row that `calls[told]` answers says which coordinate it got.
     """
 
     calls: tuple[Call, ...]
@@ -116,20 +117,25 @@ def _small(
         if a.events:
             grown = (str(a.expected).encode(), str(len(a.events)).encode())
             calls.append(Call(GROW, (owner, a.stream.encode(), *grown)))
-    calls += [_event_call(owner, one, blobs) for one in folded.events]
-    told = len(calls) - 1
+    told = len(calls)
+    calls.append(_events_call(owner, folded.events, blobs))
     calls += row_calls(tenant, folded.rows, folded.before)
     return Write(tuple(calls), told, folded.events, folded.rows, blobs)
 
 
-def _event_call(tenant: bytes, one: Recorded, blobs: dict[str, bytes]) -> Call:
-    name, schema = name_of(one.event)
-    data, large = encode_event(one.event)
-    blobs |= large
-    return Call(EVENT, (
-        tenant, one.stream.encode(), b"%d" % one.version, one.at.isoformat().encode(),
-        one.id.encode(), name.encode(), b"%d" % schema, b"%d" % len(data), data, encode(one.meta),
-    ))  # fmt: skip
+def _events_call(tenant: bytes, recorded: tuple[Recorded, ...], blobs: dict[str, bytes]) -> Call:
+    """All events in one statement; they share the time and the cause."""
+    first = recorded[0]
+    values = [tenant, first.at.isoformat().encode(), encode(first.meta)]
+    for one in recorded:
+        name, schema = name_of(one.event)
+        data, large = encode_event(one.event)
+        blobs |= large
+        values += (
+            one.id.encode(), one.stream.encode(), b"%d" % one.version, name.encode(),
+            b"%d" % schema, data, b"%d" % len(data),
+        )  # fmt: skip
+    return Call(_events(len(recorded)), values)
 
 
 def _large(
@@ -196,16 +202,6 @@ def step_call(tenant: str, folded: Folded, fence: Fence | None) -> Call | None:
     return Call(FENCED_STEP, [*shared, fence.agent_id.encode(), str(fence.epoch).encode()])
 
 
-EVENT = Statement(
-    b"undivided_event",
-    b"""
-INSERT INTO events
-  (txid, id, tenant, stream, version, type, schema, data, meta, recorded_at, bytes)
-SELECT pg_current_xact_id()::text::bigint + b.txid_base, $5::uuid, $1, $2, $3::bigint,
-       $6, $7::smallint, $9::jsonb, $10::jsonb, $4::timestamptz, $8::int
-  FROM log_base b
-RETURNING txid, position, clock_timestamp()""",
-)
 FENCE = Statement(b"undivided_fence", b"SELECT log_fence($1, $2, $3)")
 GROW = Statement(b"undivided_grow", b"SELECT log_grow($1, $2, $3, $4)")
 APPEND = Statement(
@@ -214,6 +210,26 @@ APPEND = Statement(
 SMALL = 8
 """Events up to which an append goes in small statements; more go quicker as one JSON."""
 
+
+@cache
+def _events(count: int) -> Statement:
+    """So many events; each takes seven parameters after the three that are shared."""
+    kinds = ("uuid", "text", "bigint", "text", "smallint", "jsonb", "int")
+    rows = (
+        ", ".join(f"${n}::{kind}" for n, kind in enumerate(kinds, start=4 + len(kinds) * row))
+        for row in range(count)
+    )
+    text = _EVENTS.format(values=", ".join(f"({row})" for row in rows))
+    return Statement(f"undivided_events_{count}".encode(), text.encode())
+
+
+_EVENTS = """
+INSERT INTO events
+  (txid, id, tenant, stream, version, type, schema, data, meta, recorded_at, bytes)
+SELECT (SELECT pg_current_xact_id()::text::bigint + b.txid_base FROM log_base b),
+       v.id, $1, v.stream, v.version, v.type, v.schema, v.data, $3::jsonb, $2::timestamptz, v.bytes
+  FROM (VALUES {values}) v(id, stream, version, type, schema, data, bytes)
+RETURNING txid, position, clock_timestamp()"""
 _GROW_ONE = """
 grown AS (
   UPDATE streams SET version = version + 1

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from undivided.domain import attention
 from undivided.domain.attention import Begin, Carry, Rest, Taken, Wake
-from undivided.domain.errors import Corrupt
+from undivided.domain.errors import Conflict, Corrupt
 from undivided.domain.events import flights as f
 from undivided.domain.events import sessions as s
 from undivided.domain.events.catalogue import Event
@@ -27,6 +27,7 @@ from undivided.domain.stimuli import REGISTRY
 from undivided.domain.turn import TurnState, evolve
 from undivided.store.fresh import fresh_id
 from undivided.store.log import Addition, AgentTx, Appended, Fence, Log
+from undivided.store.memory import Remembered
 from undivided.store.steps import turn_state
 
 QUEUE_SEEN = 12
@@ -46,7 +47,10 @@ class Flight(Struct, kw_only=True):
     turn: TurnRow
     state: TurnState
     version: int
+    edition: int
     activity: Any | None = None
+    remembered: Remembered | None = None
+    """The agent as this flight left it, unless it has appended to the agent's stream since."""
 
     @property
     def fence(self) -> Fence:
@@ -62,9 +66,10 @@ class Flight(Struct, kw_only=True):
             correlation=self.item.correlation,
         )
 
-    @property
-    def known(self) -> dict[tuple[str, str], Any]:
-        """Rows that nobody else can have changed since."""
+    def known(self, edition: int) -> dict[tuple[str, str], Any]:
+        """Rows that nobody else can have changed since, unless rows were made anew."""
+        if edition != self.edition:
+            return {}
         rows: dict[tuple[str, str], Any] = {
             ("sessions", self.session.id): self.session,
             ("turns", self.turn.id): self.turn,
@@ -95,26 +100,34 @@ async def take_off(log: Log, agent_id: str, worker: str) -> Flight | None:
     Raises:
         NotFound, Unavailable: nothing was begun.
     """
-    async with log.locked(agent_id, QUEUE_SEEN) as tx:
-        due = attention.what_is_due(await seen(tx), tx.agent)
-        epoch = tx.view.flight.epoch + 1 if tx.view.flight else 1
-        held = tx.view.flight is not None and tx.view.flight.held
-        acquired = f.FlightAcquired(
-            agent_id=agent_id, epoch=epoch, worker=worker, taken_from=epoch - 1 if held else None
-        )
-        match due:
-            case Rest():
-                return None
-            case Begin():
-                opening = await Opening.of(tx, due, epoch)
-                appended = await tx.append(
-                    [tx.addition(acquired, opening.picked), opening.session_addition()],
-                    opening.meta,
-                    known=opening.known,
-                )
-                return opening.flight(appended)
-            case Carry() | Wake():
-                return await _resume(tx, due, acquired)
+    try:
+        async with log.seen(agent_id, QUEUE_SEEN, attention.chat_session(agent_id)) as tx:
+            return await _take_off(tx, worker)
+    except Conflict:  # something was accepted in this very moment: now in line with the others
+        async with log.locked(agent_id, QUEUE_SEEN) as tx:
+            return await _take_off(tx, worker)
+
+
+async def _take_off(tx: AgentTx, worker: str) -> Flight | None:
+    due = attention.what_is_due(await seen(tx), tx.agent)
+    epoch = tx.view.flight.epoch + 1 if tx.view.flight else 1
+    held = tx.view.flight is not None and tx.view.flight.held
+    acquired = f.FlightAcquired(
+        agent_id=tx.agent.id, epoch=epoch, worker=worker, taken_from=epoch - 1 if held else None
+    )
+    match due:
+        case Rest():
+            return None
+        case Begin():
+            opening = await Opening.of(tx, due, epoch)
+            appended = await tx.append(
+                [tx.addition(acquired, opening.picked), opening.session_addition()],
+                opening.meta,
+                known=opening.known,
+            )
+            return opening.flight(tx, appended)
+        case Carry() | Wake():
+            return await _resume(tx, due, acquired)
 
 
 async def seen(tx: AgentTx) -> AgentView:
@@ -150,23 +163,23 @@ class Opening(Struct, kw_only=True):
     async def of(cls, tx: AgentTx, begin: Begin, epoch: int) -> Opening:
         """Choose the session and read where it stands."""
         session_id = attention.session_for(tx.agent, begin.item)
-        session = await tx.row("sessions", session_id)
-        if session is not None and session.agent_id != tx.agent.id:
+        session = await tx.session(session_id)
+        if session.row is not None and session.row.agent_id != tx.agent.id:
             session_id = attention.own_session(tx.agent, begin.item)
-            session = await tx.row("sessions", session_id)
-        if session is not None and session.status != "active":
+            session = await tx.session(session_id)
+        if session.row is not None and session.row.status != "active":
             session_id = attention.new_session(tx.agent, begin.item)
-            session = await tx.row("sessions", session_id)
+            session = await tx.session(session_id)
         taken = Taken(fresh_id("trn"), fresh_id("dec"), epoch)
         return cls(
             agent=tx.agent,
             item=begin.item,
             picked=attention.picked(tx.agent, begin, session_id, taken),
-            session=session,
+            session=session.row,
             session_id=session_id,
-            version=await tx.version(session_stream(session_id)) if session else 0,
-            turns=session.turns if session else 0,
-            responses=session.responses if session else 0,
+            version=session.version,
+            turns=session.row.turns if session.row else 0,
+            responses=session.row.responses if session.row else 0,
         )
 
     @property
@@ -207,24 +220,33 @@ class Opening(Struct, kw_only=True):
         """The session's part of the append."""
         return Addition(session_stream(self.session_id), self.version, self.events())
 
-    def flight(self, appended: Appended) -> Flight:
-        """The flight, once all of it is committed."""
+    def flight(self, tx: AgentTx, appended: Appended) -> Flight:
+        """The flight, once all of it is committed by `tx`."""
         turn_id = self.picked.turn_id
         started = next(r for r in appended.events if isinstance(r.event, s.TurnStarted))
         state = evolve(None, started.event)
         if state is None:
             raise Corrupt("a started turn has no state")
         rows = appended.rows
+        item = rows["items", self.item.id]
         return Flight(
             agent=rows["agents", self.agent.id],
             epoch=self.picked.epoch,
-            item=rows["items", self.item.id],
+            item=item,
             session=rows["sessions", self.session_id],
             turn=rows["turns", turn_id],
             activity=rows["activities", turn_id],
             state=state,
             version=started.version,
+            edition=tx.view.edition,
+            remembered=_remembered(tx, appended, item),
         )
+
+
+def _remembered(tx: AgentTx, appended: Appended, focus: ItemRow) -> Remembered | None:
+    """The view as the flight left it; None if it does not show what waits."""
+    view = replace(tx.view_after(appended), focus=(focus,))
+    return None if view.more and not view.queue else Remembered.now(view)
 
 
 async def _resume(tx: AgentTx, due: Carry | Wake, acquired: f.FlightAcquired) -> Flight:
@@ -235,7 +257,8 @@ async def _resume(tx: AgentTx, due: Carry | Wake, acquired: f.FlightAcquired) ->
     state, version = await turn_state(tx.connection, turn)
     flight = Flight(
         agent=tx.agent, epoch=acquired.epoch, item=tx.view.focus[0], session=session, turn=turn,
-        state=state, version=version, activity=await tx.row("activities", turn.id),
+        state=state, version=version, edition=tx.view.edition,
+        activity=await tx.row("activities", turn.id),
     )  # fmt: skip
     regained = f.FocusRegained(
         agent_id=tx.agent.id, turn_id=turn.id, epoch=acquired.epoch, cause=due.cause
@@ -245,7 +268,7 @@ async def _resume(tx: AgentTx, due: Carry | Wake, acquired: f.FlightAcquired) ->
     appended = await tx.append(
         [tx.addition(acquired, regained), flight.session_events(*ended, resumed)],
         flight.meta,
-        known=flight.known,
+        known=flight.known(tx.view.edition),
     )
     flight.agent = appended.rows["agents", tx.agent.id]
     flight.advance(appended)

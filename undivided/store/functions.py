@@ -5,6 +5,11 @@ Round trips, not flushes, are the cost of an append, so that each of these is on
 - `log_fence` checks the epoch of a flight, and `log_grow` takes a stream's next versions: what a
   small append begins with, before its events and rows in the same message (`batch.py`).
 - `log_append` does all of an append that is large. All of it or nothing.
+- `log_take` and `log_edition` stand around an append that locks nothing beforehand, because it
+  goes by a view that was read without the lock, or remembered (`log.py`). The first waits for
+  whoever may be fenced by it. The second refuses rows that were made anew since: it comes last,
+  when the stream's row is held, which a rebuild and a repair hold as well while they raise the
+  edition, so that it sees what they committed.
 - `agent_view` reads what a decision about an agent reads, and takes the stream's row lock
   first where the caller is about to append. Each statement in it has a snapshot of its own
   (READ COMMITTED), so that what is read after a wait for the lock is what the last holder
@@ -66,6 +71,29 @@ BEGIN
     FOR SHARE;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'stale flight' USING ERRCODE = 'UV002';
+  END IF;
+END $$;
+"""
+
+_TAKE = """
+CREATE OR REPLACE FUNCTION log_take(p_tenant text, p_agent text) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM pg_advisory_xact_lock(hashtextextended('flight ' || p_tenant || '/' || p_agent, 0));
+END $$;
+"""
+
+_EDITION = """
+CREATE OR REPLACE FUNCTION log_edition(p_edition bigint) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+  v_actual bigint;
+BEGIN
+  SELECT b.edition INTO v_actual FROM log_base b;
+  IF v_actual <> p_edition THEN
+    RAISE EXCEPTION 'conflict' USING ERRCODE = 'UV001',
+      DETAIL = jsonb_build_object('stream', 'edition', 'expected', p_edition,
+                                  'actual', v_actual)::text;
   END IF;
 END $$;
 """
@@ -148,6 +176,7 @@ DECLARE
   v_queue jsonb := '[]';
   v_focus jsonb := '[]';
   v_now timestamptz;
+  v_edition bigint;
 BEGIN
   IF p_lock THEN
     PERFORM set_config('idle_in_transaction_session_timeout', '10s', true);
@@ -164,6 +193,7 @@ BEGIN
       WHERE s.tenant = p_tenant AND s.stream = 'agent:' || p_agent;
   END IF;
   v_now := clock_timestamp();
+  SELECT b.edition INTO v_edition FROM log_base b;
   SELECT to_jsonb(a) INTO v_agent FROM agents a WHERE a.tenant = p_tenant AND a.id = p_agent;
   IF p_queue > 0 THEN
     SELECT to_jsonb(f) INTO v_flight FROM flights f
@@ -182,7 +212,7 @@ BEGIN
     END IF;
   END IF;
   RETURN jsonb_build_object('version', coalesce(v_version, 0), 'now', v_now,
-    'agent', v_agent,
+    'edition', v_edition, 'agent', v_agent,
     'flight', v_flight, 'queue', v_queue, 'focus', v_focus);
 END $$;
 """
@@ -227,22 +257,24 @@ BEGIN
         AND database = (SELECT oid FROM pg_database WHERE datname = current_database())),
   orphaned AS (
     SELECT a.id FROM agents a JOIN flights f ON f.tenant = a.tenant AND f.id = a.id
-      WHERE a.attention_state = 'focused'
+      WHERE a.wants_worker AND a.attention_state = 'focused'
         AND NOT EXISTS (SELECT 1 FROM held WHERE held.lock_key = f.lock_key)
       ORDER BY random() LIMIT p_limit),
   due AS (
     SELECT t.agent_id AS id FROM turns t
-      WHERE t.status = 'suspended' AND t.wake_at <= v_now ORDER BY random() LIMIT p_limit),
+      WHERE t.wake_at <= v_now ORDER BY random() LIMIT p_limit),
   eager AS (
     SELECT a.id FROM agents a
-      WHERE a.waiting > 0 AND a.attention_state <> 'focused' AND a.lifecycle = 'started'
+      WHERE a.wants_worker AND a.waiting > 0 AND a.attention_state <> 'focused'
+        AND a.lifecycle = 'started'
         AND EXISTS (SELECT 1 FROM items i WHERE i.tenant = a.tenant AND i.agent_id = a.id
                       AND i.status = 'queued'
                       AND (i.not_before IS NULL OR i.not_before <= v_now))
       ORDER BY random() LIMIT p_limit),
   stopped AS (
     SELECT a.id FROM agents a
-      WHERE a.attention_state = 'suspended' AND a.attention->>'stop_by' IS NOT NULL
+      WHERE a.wants_worker AND a.attention_state = 'suspended'
+        AND a.attention->>'stop_by' IS NOT NULL
       ORDER BY random() LIMIT p_limit)
   SELECT coalesce(jsonb_agg(DISTINCT u.id), '[]') INTO v_agents
     FROM (SELECT c.id FROM
@@ -251,8 +283,9 @@ BEGIN
           ORDER BY (c.urgent AND random() < 0.8) DESC, random() LIMIT p_limit) u;
 
   SELECT coalesce(jsonb_agg(a.attention->>'turn_id'), '[]') INTO v_stops
-    FROM flights f JOIN agents a ON a.tenant = f.tenant AND a.id = f.id
-    WHERE f.held AND f.worker = p_worker AND a.attention->>'stop_by' IS NOT NULL;
+    FROM agents a JOIN flights f ON f.tenant = a.tenant AND f.id = a.id
+    WHERE a.wants_worker AND a.attention->>'stop_by' IS NOT NULL
+      AND f.held AND f.worker = p_worker;
 
   RETURN jsonb_build_object('now', v_now, 'alive', v_alive, 'frozen', v_frozen,
                             'agents', v_agents, 'stops', v_stops);
@@ -263,4 +296,4 @@ END $$;
 def function_statements() -> tuple[str, ...]:
     """Every CREATE FUNCTION of the store, in an order that Postgres takes."""
     append = _APPEND_HEAD + "".join(_write_rows(table) for table in PROJECTED) + _APPEND_TAIL
-    return (_LOCK_STREAMS, _FENCE, _GROW, append, _VIEW, _SWEEP)
+    return (_LOCK_STREAMS, _FENCE, _TAKE, _GROW, _EDITION, append, _VIEW, _SWEEP)

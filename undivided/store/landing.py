@@ -1,13 +1,16 @@
 """The other transactions of a flight: step, note, suspend, yield, end, and being fenced.
 
-*Ending* and *nothing eligible waits* are one check, under the agent's row lock, which
-accepting a stimulus takes as well: a stimulus is either seen here and picked at once, or its
-acceptance sees the agent idle and rings the doorbell.
+*Ending* and *nothing eligible waits* are one check, about one version of the agent's stream,
+which accepting a stimulus raises: a stimulus is either seen here and picked at once, or its
+acceptance sees the agent idle and rings the doorbell. A turn that ends soon after its agent was
+looked at goes by that look, and is refused if anything was accepted since; any other takes the
+agent's row lock and looks again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from undivided.domain import attention
 from undivided.domain.agents import note
@@ -36,6 +39,8 @@ from undivided.store.database import TENANT
 from undivided.store.flights import QUEUE_SEEN, Flight, Opening, seen
 from undivided.store.fresh import fresh_id
 from undivided.store.log import Addition, AgentTx, Log
+from undivided.store.looks import SessionSeen
+from undivided.store.memory import FRESH_S
 
 
 async def record(log: Log, flight: Flight, *steps: Event) -> None:
@@ -61,6 +66,7 @@ async def record_noting(
         appended = await tx.append(
             [tx.addition(*events), flight.session_events(finished)], flight.meta, flight.fence
         )
+    flight.remembered = None
     flight.advance(appended)
 
 
@@ -79,7 +85,7 @@ async def suspend(log: Log, flight: Flight, call_id: str, wait: Wait) -> None:
             [tx.addition(suspended, _released(flight, "suspended")), flight.session_events(waits)],
             flight.meta,
             flight.fence,
-            flight.known,
+            flight.known(tx.view.edition),
         )
 
 
@@ -91,7 +97,7 @@ async def yield_to_others(log: Log, flight: Flight) -> None:
             [tx.addition(_released(flight, "yielded")), flight.session_events(yielded)],
             flight.meta,
             flight.fence,
-            flight.known,
+            flight.known(tx.view.edition),
         )
 
 
@@ -106,42 +112,47 @@ async def end(
     Raises:
         StaleFlight, Conflict: the flight is lost; nothing was written.
     """
+    told, known = _told_of(outcome), flight.remembered
+    if not told and known is not None and known.younger_than(FRESH_S):
+        with suppress(Conflict):  # the agent has moved on: the decision is made again
+            async with log.recalled(known.view, QUEUE_SEEN) as tx:
+                return await _end(tx, flight, outcome, last, leaving)
     try:
-        return await _end(log, flight, outcome, last, leaving)
+        async with log.locked(flight.agent.id, QUEUE_SEEN, told) as tx:
+            return await _end(tx, flight, outcome, last, leaving)
     except Conflict as conflict:
         if leaving or conflict.stream in (session_stream(flight.session.id), _agent(flight)):
             raise
         # Another agent opened the next turn's session in this moment: look at it afresh.
-        return await _end(log, flight, outcome, last, leaving=True)
+        async with log.locked(flight.agent.id, QUEUE_SEEN, told) as tx:
+            return await _end(tx, flight, outcome, last, leaving=True)
 
 
 async def _end(
-    log: Log, flight: Flight, outcome: Outcome, last: tuple[Event, ...], leaving: bool
+    tx: AgentTx, flight: Flight, outcome: Outcome, last: tuple[Event, ...], leaving: bool
 ) -> Flight | None:
-    async with log.locked(flight.agent.id, QUEUE_SEEN, _told_of(outcome)) as tx:
-        _still_held(tx, flight)
-        outcome = _stopped(tx.agent, outcome)
-        ending = Ending(flight.turn.id, flight.epoch, fresh_id("dec"), fresh_id("ntf"))
-        item = next(i for i in tx.view.focus if i.id == flight.item.id)
-        item_fate = fate(tx.agent, item, outcome, ending)
-        steps = (*last, *left_open(flight.state, flight.epoch), _ended(flight, outcome, last))
-        opening = None if leaving else await _next(tx, flight, item_fate)
-        if opening is None:
-            mine = tx.addition(item_fate.event, _released(flight, "done"))
-            await tx.append(
-                [mine, flight.session_events(*steps), *await _notice(tx, item_fate)],
-                flight.meta,
-                flight.fence,
-                flight.known,
-            )
-            return None
-        additions = [tx.addition(item_fate.event, opening.picked)]
-        additions += _both(flight, steps, opening)
-        additions += await _notice(tx, item_fate)
-        appended = await tx.append(
-            additions, opening.meta, flight.fence, {**opening.known, **flight.known}
+    _still_held(tx, flight)
+    outcome = _stopped(tx.agent, outcome)
+    ending = Ending(flight.turn.id, flight.epoch, fresh_id("dec"), fresh_id("ntf"))
+    item = next(i for i in tx.view.focus if i.id == flight.item.id)
+    item_fate = fate(tx.agent, item, outcome, ending)
+    steps = (*last, *left_open(flight.state, flight.epoch), _ended(flight, outcome, last))
+    opening = None if leaving else await _next(tx, flight, item_fate)
+    if opening is None:
+        mine = tx.addition(item_fate.event, _released(flight, "done"))
+        await tx.append(
+            [mine, flight.session_events(*steps), *await _notice(tx, item_fate)],
+            flight.meta,
+            flight.fence,
+            flight.known(tx.view.edition),
         )
-        return opening.flight(appended)
+        return None
+    additions = [tx.addition(item_fate.event, opening.picked)]
+    additions += _both(flight, steps, opening)
+    additions += await _notice(tx, item_fate)
+    known = {**opening.known, **flight.known(tx.view.edition)}
+    appended = await tx.append(additions, opening.meta, flight.fence, known)
+    return opening.flight(tx, appended)
 
 
 async def fenced(log: Log, flight: Flight, worker: str, refused: tuple[str, ...]) -> None:
@@ -210,10 +221,9 @@ async def _next(tx: AgentTx, flight: Flight, item_fate: Fate) -> Opening | None:
         case Rest():
             return None
         case Begin():
-            opening = await Opening.of(tx, due, flight.epoch)
-            if opening.session_id == flight.session.id:
-                opening.session = flight.session
-            return opening
+            if tx.view.edition == flight.edition:
+                tx.has_seen(flight.session.id, SessionSeen(flight.session, flight.version))
+            return await Opening.of(tx, due, flight.epoch)
 
 
 def _both(flight: Flight, steps: tuple[Event, ...], opening: Opening) -> list[Addition]:

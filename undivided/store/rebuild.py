@@ -3,10 +3,11 @@
 The log is folded into shadow tables beside the live ones, as far as it is settled, again and
 again until hardly anything is missing. Then, in one short transaction:
 
-1. `streams` is locked against writers. Every append and every decision about an agent takes a
-   row lock there first, so that the lock is granted once all of those in flight have committed,
-   and whoever comes now waits before it has read anything. Nobody can have read a row of the old
-   table and write it to the new one.
+1. `streams` is locked against writers. Every append takes a row lock there, and a decision under
+   the agent's lock takes it before it reads, so that the lock is granted once all of those in
+   flight have committed, and whoever comes now waits. Who goes by rows that were read without
+   the lock, or remembered, is refused by the new edition (`log_edition`). So nobody can have read
+   a row of the old table and write it to the new one.
 2. What was committed since is folded: the events of the few milliseconds since the last look,
    and of those that step 1 waited for. That is all an append ever waits for.
 3. The tables change places under an exclusive lock of their own, which waits for queries that
@@ -36,7 +37,7 @@ from undivided.domain.errors import Invalid, Rejected, Unavailable
 from undivided.store import shadow_tables
 from undivided.store.database import Connection
 from undivided.store.log_pages import EVERYTHING, pieces, settled
-from undivided.store.shadow import Shadow
+from undivided.store.shadow import NEW_EDITION, Shadow
 from undivided.store.tables import PROJECTED
 
 Progress = Callable[[int, int], None]
@@ -176,6 +177,7 @@ async def _attempt(fold: _Fold, names: Sequence[str]) -> bool:
                 sql.SQL("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE").format(tables)
             )
             await shadow_tables.put_in_place(connection, names)
+            await connection.execute(NEW_EDITION)
     except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
         fold.reached, fold.events = before
         return False

@@ -41,7 +41,7 @@ from undivided.store.database import TENANT, Connection, Database
 from undivided.store.fresh import fresh_id
 from undivided.store.log import AgentTx, Log
 from undivided.store.log_pages import pieces_of_stream
-from undivided.store.shadow import upsert
+from undivided.store.shadow import NEW_EDITION, upsert
 from undivided.store.tables import METADATA
 
 RULE = "check_repair"
@@ -149,6 +149,7 @@ async def _refold(
         await _fold_on(connection, tenant, stream, version, (rows, places))
         for table, row_id in places:
             await _write(connection, tenant, (table, row_id), rows.get((table, row_id)))
+        await connection.execute(NEW_EDITION)
 
 
 async def _fold_on(

@@ -23,6 +23,8 @@ from undivided.store.log_pages import Kept
 from undivided.store.tables import PROJECTED, folded_columns
 
 TEMPORARY = "pg_temp"
+NEW_EDITION = "UPDATE log_base SET edition = edition + 1"
+"""What goes with rows that were made anew: nobody goes by what they remember of the old ones."""
 
 _to_json = msgspec.json.Encoder().encode
 _ROW_OF = {table: row_decoder(p.row) for table, p in BY_TABLE.items()}

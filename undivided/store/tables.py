@@ -75,6 +75,7 @@ log_base = Table(
     METADATA,
     Column("one", Boolean, primary_key=True, server_default=text("true")),
     Column("txid_base", BigInteger, nullable=False),
+    Column("edition", BigInteger, nullable=False, server_default=text("0")),
     CheckConstraint("one", name="log_base_single"),
 )
 
@@ -122,6 +123,13 @@ workers = Table(
     Column("started_at", _AT, nullable=False, server_default=text("now()")),
 )
 
+# One column for all that the sweep looks for, so that an index need not be written to while it
+# stays true: a row that changes in no indexed column is written in place.
+_WANTS_WORKER = (
+    "(attention->>'type') = 'focused' OR (attention->>'stop_by') IS NOT NULL"
+    " OR (waiting > 0 AND lifecycle = 'started')"
+)
+
 agents = Table(
     "agents",
     METADATA,
@@ -147,10 +155,8 @@ agents = Table(
     CheckConstraint("waiting >= 0", name="agents_waiting_counted"),
     CheckConstraint("lifecycle IN ('started','paused','stopped','deleted')",
                     name="agents_lifecycle_known"),
-    Index("agents_focused", "tenant", "id",
-          postgresql_where=text("attention_state = 'focused'")),
-    Index("agents_eager", "tenant", "id", postgresql_where=text(
-        "waiting > 0 AND attention_state <> 'focused' AND lifecycle = 'started'")),
+    Column("wants_worker", Boolean, Computed(_WANTS_WORKER, persisted=True)),
+    Index("agents_wanting", "tenant", "id", postgresql_where=text("wants_worker")),
 )  # fmt: skip
 
 flights = Table(
@@ -165,7 +171,6 @@ flights = Table(
     Column("lock_key", BigInteger,
            Computed("hashtextextended(tenant || '/' || id, 0)", persisted=True)),
     PrimaryKeyConstraint("tenant", "id"),
-    Index("flights_held", "tenant", "id", postgresql_where=text("held")),
 )  # fmt: skip
 
 items = Table(
@@ -244,7 +249,7 @@ turns = Table(
                     name="turns_status_known"),
     CheckConstraint("(phase->>'status' = 'ended') = (last_version IS NOT NULL)",
                     name="turns_end_recorded"),
-    Index("turns_waiting", "wake_at", postgresql_where=text("status = 'suspended'")),
+    Index("turns_waiting", "wake_at", postgresql_where=text("wake_at IS NOT NULL")),
 )  # fmt: skip
 
 activities = Table(

@@ -14,7 +14,7 @@ TEXT = "text/plain; version=0.0.4; charset=utf-8"
 _COUNTS = """
 SELECT coalesce((SELECT max(position) FROM events WHERE txid = (SELECT max(txid) FROM events)), 0),
        (SELECT coalesce(sum(waiting), 0) FROM agents WHERE waiting > 0),
-       (SELECT count(*) FROM agents WHERE attention_state = 'focused'),
+       (SELECT count(*) FROM agents WHERE wants_worker AND attention_state = 'focused'),
        (SELECT count(*) FROM agents WHERE attention_state = 'suspended')"""
 
 

@@ -60,21 +60,31 @@ async def append(bench: Bench) -> list[Row]:
 
 
 async def accepting(bench: Bench) -> list[Row]:
-    """One stimulus in process, from one writer."""
+    """One stimulus in process, from one writer: to one agent, and each to another."""
     bench.tell("accept a stimulus")
-    log, times = bench.log, bench.of(500, 150)
+    log, outlet, times = bench.log, samples.deaf(bench.log), bench.of(500, 150)
     agent_id = await samples.new_agent(log)
+    agent_ids = [await samples.new_agent(log) for _ in range(times)]
     stored = samples.stored(samples.accepted(agent_id))
     writer = Writer(bench.servers.settings.database_url, stored)
-    ours, theirs = await in_turns(
+
+    async def to_strangers() -> float:
+        log.memory.forget()
+        return await rate(times, lambda n: samples.accept_one(outlet, agent_ids[n]))
+
+    ours, strangers, theirs = await in_turns(
         bench.rounds,
-        lambda: rate(times, lambda _: samples.accept_one(log, agent_id)),
+        lambda: rate(times, lambda _: samples.accept_one(outlet, agent_id)),
+        to_strangers,
         partial(_rate_of, writer, times),
     )
     writer.close()
+    work = "accept a stimulus in process (decide, append, fold, commit), one writer"
     return [
         Row(group="accept", unit="/s", ours=ours, reference=PLAIN, theirs=theirs, at_least=0.3,
-            work="accept a stimulus in process (decide, append, fold, commit), one writer"),
+            work=work),
+        Row(group="accept", unit="/s", ours=strangers, reference=PLAIN, theirs=theirs,
+            at_least=0.3, work="the same, each to an agent that is not remembered"),
     ]  # fmt: skip
 
 
@@ -83,7 +93,7 @@ async def stepping(bench: Bench) -> list[Row]:
     bench.tell("one recorded step")
     log, times = bench.log, bench.of(400, 120)
     agent_id = await samples.new_agent(log)
-    await samples.accept_one(log, agent_id)
+    await samples.accept_one(samples.deaf(log), agent_id)
     flight = await take_off(log, agent_id, "bench")
     if flight is None:
         raise RuntimeError("nothing was due for an agent with a waiting item")

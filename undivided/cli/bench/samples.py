@@ -7,16 +7,21 @@ from undivided.domain.events.agents import AgentCreated
 from undivided.domain.events.catalogue import Event
 from undivided.domain.events.items import Payload, Sender, StimulusAccepted
 from undivided.domain.events.sessions import ModelResponded
-from undivided.domain.mailbox import Accept, accept
+from undivided.domain.mailbox import Accept
 from undivided.domain.policy import DEFAULT_POLICY
 from undivided.domain.recorded import Meta, agent_stream
 from undivided.store.codec import encode, encode_event, name_of
+from undivided.store.commands.accepting import accept_stimuli
+from undivided.store.commands.outlet import Outlet
+from undivided.store.doorbell import Doorbell
 from undivided.store.fresh import fresh_event_id, fresh_id
+from undivided.store.hints import Hints
 from undivided.store.log import Addition, Log
 
 SAID = "Is the build of yesterday evening green again, and who has looked at it?"
 ANSWERED = "It is green since 18:40; the cache was stale, and Ines has cleared it."
 META = Meta(actor="user:bench", causation=fresh_event_id(), correlation=fresh_event_id())
+_NOWHERE = "redis://127.0.0.1"
 BATCH = 100
 """Agents made in one append."""
 UNBOUNDED = 2_000_000
@@ -94,10 +99,14 @@ async def new_agents(log: Log, count: int, said: str, model: str) -> list[str]:
     return agent_ids
 
 
-async def accept_one(log: Log, agent_id: str) -> None:
+def deaf(log: Log) -> Outlet:
+    """The way by which the API accepts, with nobody to tell: what is not started sends nothing."""
+    return Outlet(log, Doorbell(_NOWHERE, "bench"), Hints(_NOWHERE, "bench"))
+
+
+async def accept_one(outlet: Outlet, agent_id: str) -> None:
     """Accept one stimulus in process: decide, append, fold, commit."""
-    async with log.locked(agent_id) as tx:
-        await tx.append([tx.addition(*accept(tx.agent, (stimulus(),)))], META)
+    await accept_stimuli(outlet, agent_id, [stimulus()], META)
 
 
 def stored(event: Event) -> tuple[str, str, str]:

@@ -13,13 +13,18 @@ from undivided.domain.state.item import ItemRow
 class AgentView(Struct, frozen=True, kw_only=True):
     """An agent, its flight, the best of its eligible items, and the items in its focus.
 
-    `queue` holds only items that may be picked `now`, best first, as many as were asked for;
-    `version` is that of the agent's stream; `now` is the database's clock.
+    `queue` holds only items that may be picked `now`, best first, as many as were asked for,
+    and `more` says that it may not be all of them;
+    `version` is that of the agent's stream, which everything here is folded from: while it
+    holds, all of this holds, unless `edition` was raised because rows were made anew. `now` is
+    the database's clock.
     """
 
     version: int
     now: datetime
+    edition: int = 0
     agent: AgentRow | None
     flight: FlightRow | None = None
     queue: tuple[ItemRow, ...] = ()
+    more: bool = False
     focus: tuple[ItemRow, ...] = ()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 
 from msgspec import Struct
 
 from undivided.domain.attention import session_for
 from undivided.domain.coordinates import Coordinate
-from undivided.domain.errors import Rejected
+from undivided.domain.errors import Conflict, Full, Invalid, NotFound, Rejected
 from undivided.domain.mailbox import Accept, accept
 from undivided.domain.recorded import Meta
 from undivided.domain.state.agent import AgentRow
@@ -45,18 +46,29 @@ async def accept_stimuli(
         NotFound, Invalid, TooLarge, Full: see `undivided.domain.mailbox.accept`.
         Rejected: a session that takes no stimuli, or another agent's.
     """
-    async with outlet.log.locked(agent_id) as tx:
-        effect = await earlier(tx.connection) if earlier is not None else None
-        if effect is not None:
-            return await _accepted_before(tx, effect)
-        events = accept(tx.agent, tuple(commands))
-        for session_id in {c.session_id for c in commands if c.session_id is not None}:
-            _check_session(await _session(tx, session_id), tx.agent)
-        appended = await tx.append([tx.addition(*events)], meta)
-        before = tx.agent
-    outlet.wake(before)
+    log, sessions = outlet.log, {c.session_id for c in commands if c.session_id is not None}
+    with log.memory.recall(agent_id) as view:
+        if view is not None and earlier is None and not sessions:
+            with suppress(Conflict, NotFound, Invalid, Full):  # what is remembered may be over
+                async with log.recalled(view) as tx:
+                    return await _accept(outlet, tx, commands, meta)
+        async with log.locked(agent_id) as tx:
+            effect = await earlier(tx.connection) if earlier is not None else None
+            if effect is not None:
+                return await _accepted_before(tx, effect)
+            for session_id in sessions:
+                _check_session((await tx.session(session_id)).row, tx.agent)
+            return await _accept(outlet, tx, commands, meta)
+
+
+async def _accept(outlet: Outlet, tx: AgentTx, commands: Sequence[Accept], meta: Meta) -> Accepted:
+    events = accept(tx.agent, tuple(commands))
+    appended = await tx.append([tx.addition(*events)], meta)
+    outlet.log.memory.keep(tx.agent.id, tx.view_after(appended))
+    outlet.wake(tx.agent)
     items = tuple(appended.rows[("items", event.item_id)] for event in events)
-    return Accepted(items, tuple(session_for(before, item) for item in items), appended.coordinate)
+    sessions = tuple(session_for(tx.agent, item) for item in items)
+    return Accepted(items, sessions, appended.coordinate)
 
 
 async def _accepted_before(tx: AgentTx, effect: Effect) -> Accepted:
@@ -64,11 +76,6 @@ async def _accepted_before(tx: AgentTx, effect: Effect) -> Accepted:
     items = tuple(row for row in rows if row is not None)
     sessions = tuple(session_for(tx.agent, item) for item in items)
     return Accepted(items, sessions, effect.coordinate)
-
-
-async def _session(tx: AgentTx, session_id: str) -> SessionRow | None:
-    row: SessionRow | None = await tx.row("sessions", session_id)
-    return row
 
 
 def _check_session(session: SessionRow | None, agent: AgentRow) -> None:

@@ -16,7 +16,7 @@ from undivided.domain.state.agent import Idle
 from undivided.domain.state.session import SessionRow
 from undivided.store.codec import row_decoder
 from undivided.store.commands.outlet import Outlet
-from undivided.store.log import Addition, AgentTx
+from undivided.store.log import Addition
 
 _session_of = row_decoder(SessionRow)
 Ending = Literal["archived", "deleted"]
@@ -54,12 +54,12 @@ async def end(outlet: Outlet, session_id: str, how: Ending, meta: Meta) -> Sessi
     """
     found = await _find(outlet, session_id)
     async with outlet.log.locked(found.agent_id) as tx:
-        session = await _current(tx, session_id)
+        seen = await tx.session(session_id)
+        session = _there(seen.row, session_id)
         events = _ending(session, how)
         if not events:
             return SessionCommanded(session, None)
-        stream = session_stream(session_id)
-        addition = Addition(stream, await tx.version(stream), events)
+        addition = Addition(session_stream(session_id), seen.version, events)
         appended = await tx.append([addition], meta, known={("sessions", session_id): session})
     outlet.announce(session.agent_id)
     return SessionCommanded(appended.rows[("sessions", session_id)], appended.coordinate)
@@ -77,11 +77,6 @@ def _ending(session: SessionRow, how: Ending) -> tuple[Event, ...]:
     if how == "archived":
         return (SessionArchived(session_id=session.id),)
     return (SessionDeleted(session_id=session.id),)
-
-
-async def _current(tx: AgentTx, session_id: str) -> SessionRow:
-    session: SessionRow | None = await tx.row("sessions", session_id)
-    return _there(session, session_id)
 
 
 async def _find(outlet: Outlet, session_id: str) -> SessionRow:

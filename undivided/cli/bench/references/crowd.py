@@ -92,8 +92,8 @@ def _ours(url: str, share: int) -> Count:
 
     async def connected() -> Write:
         await log.database.open()
-        agent_id = await samples.new_agent(log)
-        return lambda: samples.accept_one(log, agent_id)
+        agent_id, outlet = await samples.new_agent(log), samples.deaf(log)
+        return lambda: samples.accept_one(outlet, agent_id)
 
     return _together(connected, share)
 
