@@ -258,7 +258,8 @@ BEGIN
   orphaned AS (
     SELECT a.id FROM agents a JOIN flights f ON f.tenant = a.tenant AND f.id = a.id
       WHERE a.wants_worker AND a.attention_state = 'focused'
-        AND NOT EXISTS (SELECT 1 FROM held WHERE held.lock_key = f.lock_key)
+        AND NOT EXISTS (SELECT 1 FROM held
+                          WHERE held.lock_key = hashtextextended(f.tenant || '/' || f.id, 0))
       ORDER BY random() LIMIT p_limit),
   due AS (
     SELECT t.agent_id AS id FROM turns t

@@ -59,6 +59,13 @@ class Swept(Struct, frozen=True):
     stops: tuple[str, ...]
 
 
+class _Question(Struct, eq=False):
+    """A lock to be taken or let go, and whether it was."""
+
+    call: Call
+    answer: bool | None = None
+
+
 class LockConnection:
     """The agents one process holds, and the connection that holds them.
 
@@ -68,6 +75,7 @@ class LockConnection:
     def __init__(self, connection: HotConnection, worker_id: str, pid: int) -> None:
         self._connection = connection
         self._busy = asyncio.Lock()
+        self._waiting: list[_Question] = []
         self.worker_id, self.pid = worker_id, pid
         self.held: set[str] = set()
         self.lost = asyncio.Event()
@@ -157,14 +165,29 @@ class LockConnection:
         self.lost.set()
 
     async def _ask(self, statement: Statement, agent_id: str) -> bool:
-        call = Call(statement, (TENANT.encode(), agent_id.encode()))
+        """Ask about one agent, in the same message as whatever else waits to be asked."""
+        question = _Question(Call(statement, (TENANT.encode(), agent_id.encode())))
+        self._waiting.append(question)
         try:
             async with self._busy:
-                (result,) = await exchange(self._connection, call)
+                if question.answer is None:  # else whoever was here before has asked for us
+                    await self._ask_all()
+        except asyncio.CancelledError:
+            if question in self._waiting:
+                self._waiting.remove(question)
+            else:
+                self.lose()  # it may have been answered, and nobody would know what is held
+            raise
         except psycopg.Error as error:
             self.lose()
             raise Unavailable("the lock connection is gone, and every flight with it") from error
-        return result.get_value(0, 0) == b"t"
+        return question.answer is True
+
+    async def _ask_all(self) -> None:
+        questions, self._waiting = self._waiting, []
+        results = await exchange(self._connection, *(one.call for one in questions))
+        for one, result in zip(questions, results, strict=True):
+            one.answer = result.get_value(0, 0) == b"t"
 
 
 async def refuse_transaction_pooler(url: str) -> None:

@@ -28,6 +28,7 @@ from undivided.store.tables import PROJECTED, folded_columns
 Place = tuple[str, str]
 _TABLES: Mapping[str, Table] = MappingProxyType({table.name: table for table in PROJECTED})
 _ORDER = {table.name: number for number, table in enumerate(PROJECTED)}
+_DIALECT = PGDialect()  # type: ignore[no-untyped-call]
 _FIELD = re.compile(r'r\."?(\w+)"?')
 
 _KEEP = (
@@ -122,17 +123,19 @@ def _remove(table: str) -> Statement:
 
 
 def _folded(table: str, parameters: Mapping[str, str]) -> dict[str, str]:
-    """Each column that these fields decide, with its SQL; some are taken out of another's JSON."""
+    """Each column that these fields decide, with its SQL.
+
+    Some are taken out of others; of what does not change, out of the row as it stands.
+    """
     columns = _TABLES[table].columns
-    dialect = PGDialect()  # type: ignore[no-untyped-call]
-    found: dict[str, str] = {}
-    for name, expression in folded_columns(_TABLES[table]).items():
-        needed = set(_FIELD.findall(expression))
-        if needed <= set(parameters):
-            kind = columns[name].type.compile(dialect)
-            found[name] = (
-                _FIELD.sub(lambda m: f"{parameters[m[1]]}::jsonb", expression)
-                if "folded_as" in columns[name].info
-                else f"{parameters[name]}::{kind}"
-            )
-    return found
+
+    def value(name: str) -> str:
+        if name not in parameters:
+            return f'{table}."{name}"'
+        return f"{parameters[name]}::{columns[name].type.compile(_DIALECT)}"
+
+    return {
+        name: _FIELD.sub(lambda field: value(field[1]), expression)
+        for name, expression in folded_columns(_TABLES[table]).items()
+        if not parameters.keys().isdisjoint(_FIELD.findall(expression))
+    }

@@ -15,9 +15,21 @@ DROP INDEX agents_focused;
 DROP INDEX flights_held;
 DROP INDEX turns_waiting;
 
-ALTER TABLE agents ADD COLUMN wants_worker BOOLEAN GENERATED ALWAYS AS (
-  (attention->>'type') = 'focused' OR (attention->>'stop_by') IS NOT NULL
-  OR (waiting > 0 AND lifecycle = 'started')) STORED;
+ALTER TABLE agents DROP CONSTRAINT agents_waiting_counted;
+ALTER TABLE agents DROP CONSTRAINT agents_lifecycle_known;
+ALTER TABLE items DROP CONSTRAINT items_priority_known;
+ALTER TABLE items DROP CONSTRAINT items_status_known;
+ALTER TABLE turns DROP CONSTRAINT turns_status_known;
+ALTER TABLE turns DROP CONSTRAINT turns_end_recorded;
+
+ALTER TABLE agents ALTER COLUMN attention_state DROP EXPRESSION;
+ALTER TABLE items ALTER COLUMN status DROP EXPRESSION;
+ALTER TABLE turns ALTER COLUMN status DROP EXPRESSION;
+ALTER TABLE flights DROP COLUMN lock_key;
+
+ALTER TABLE agents ADD COLUMN wants_worker BOOLEAN;
+UPDATE agents SET wants_worker = (attention->>'type') = 'focused'
+  OR (attention->>'stop_by') IS NOT NULL OR (waiting > 0 AND lifecycle = 'started');
 
 CREATE INDEX agents_wanting ON agents (tenant, id) WHERE wants_worker;
 CREATE INDEX turns_waiting ON turns (wake_at) WHERE wake_at IS NOT NULL;
@@ -36,8 +48,34 @@ ALTER TABLE activities RESET (fillfactor);
 
 DROP INDEX turns_waiting;
 DROP INDEX agents_wanting;
+DROP INDEX items_lost;
+DROP INDEX items_waiting;
 ALTER TABLE agents DROP COLUMN wants_worker;
 
+ALTER TABLE flights ADD COLUMN lock_key BIGINT
+  GENERATED ALWAYS AS (hashtextextended(tenant || '/' || id, 0)) STORED;
+ALTER TABLE turns DROP COLUMN status;
+ALTER TABLE turns ADD COLUMN status TEXT GENERATED ALWAYS AS (phase->>'status') STORED;
+ALTER TABLE items DROP COLUMN status;
+ALTER TABLE items ADD COLUMN status TEXT GENERATED ALWAYS AS (phase->>'status') STORED;
+ALTER TABLE agents DROP COLUMN attention_state;
+ALTER TABLE agents ADD COLUMN attention_state TEXT
+  GENERATED ALWAYS AS (attention->>'type') STORED;
+
+ALTER TABLE turns ADD CONSTRAINT turns_end_recorded
+  CHECK ((phase->>'status' = 'ended') = (last_version IS NOT NULL));
+ALTER TABLE turns ADD CONSTRAINT turns_status_known
+  CHECK (phase->>'status' IN ('running','suspended','ended'));
+ALTER TABLE items ADD CONSTRAINT items_status_known
+  CHECK (phase->>'status' IN ('queued','processing','completed','cancelled','dead_letter'));
+ALTER TABLE items ADD CONSTRAINT items_priority_known CHECK (priority BETWEEN 0 AND 4);
+ALTER TABLE agents ADD CONSTRAINT agents_lifecycle_known
+  CHECK (lifecycle IN ('started','paused','stopped','deleted'));
+ALTER TABLE agents ADD CONSTRAINT agents_waiting_counted CHECK (waiting >= 0);
+
+CREATE INDEX items_lost ON items (tenant, agent_id, status)
+  WHERE status IN ('cancelled','dead_letter');
+CREATE INDEX items_waiting ON items (tenant, agent_id, priority, seq) WHERE status = 'queued';
 CREATE INDEX turns_waiting ON turns (wake_at) WHERE status = 'suspended';
 CREATE INDEX flights_held ON flights (tenant, id) WHERE held;
 CREATE INDEX agents_focused ON agents (tenant, id) WHERE attention_state = 'focused';
