@@ -14,11 +14,11 @@ from undivided.domain.recorded import Meta, agent_stream
 from undivided.domain.state.item import ItemRow, Queued
 from undivided.domain.state.view import AgentView
 from undivided.projections.table import Rows
-from undivided.store.batch import Addition, Fence, folded_from, missing, number, written
+from undivided.store.batch import Addition, Fence, Guards, folded_from, missing, number, written
 from undivided.store.database import Database
 from undivided.store.exchange import Call, HotConnection, Statement, exchange
 from undivided.store.looks import ROW_OF, SessionSeen, load_rows, session_call, session_in
-from undivided.store.sending import Appended, Around, send
+from undivided.store.sending import Appended, send
 
 Basis = Literal["locked", "seen"]
 """What a view rests on: the agent's row lock, or nothing but that the agent's stream and the
@@ -26,8 +26,6 @@ edition of its rows are still the same when it appends."""
 
 BEGIN = Call(Statement(b"undivided_begin", b"BEGIN"))
 _COMMIT = Call(Statement(b"undivided_commit", b"COMMIT"))
-_TAKE = Statement(b"undivided_take", b"SELECT log_take($1, $2)")
-_EDITION = Statement(b"undivided_edition", b"SELECT log_edition($1)")
 
 
 class AgentTx:
@@ -114,8 +112,10 @@ class AgentTx:
         recorded = number(additions, meta, self._database.clock.now())
         rows: Rows = {**self._in_hand(), **(known or {})}
         rows |= await load_rows(self.connection, tenant, missing(rows, recorded))
-        write = written(tenant, additions, folded_from(rows, recorded), fence)
-        return await send(self._database, self.connection, write, fence, self._around(fence))
+        guards = self._guards(fence)
+        write = written(tenant, additions, folded_from(rows, recorded), guards)
+        after = (_COMMIT,) if self._basis == "locked" else ()
+        return await send(self._database, self.connection, write, guards, *after)
 
     def addition(self, *events: Event) -> Addition:
         """`events` for this agent's own stream."""
@@ -140,12 +140,11 @@ class AgentTx:
         waiting = (item for item in items.values() if _is_due(item, self.view.now))
         return tuple(sorted(waiting, key=lambda item: (item.priority, item.seq)))
 
-    def _around(self, fence: Fence | None) -> Around:
+    def _guards(self, fence: Fence | None) -> Guards:
         if self._basis == "locked":
-            return Around(after=(_COMMIT,))
-        names = (self._database.tenant.encode(), self.agent.id.encode())
-        takes = (Call(_TAKE, names),) if fence is None and self._queue > 0 else ()
-        return Around(takes, (Call(_EDITION, (b"%d" % self.view.edition,)),))
+            return Guards(fence)
+        takes = self.agent.id if fence is None and self._queue > 0 else None
+        return Guards(fence, takes, self.view.edition)
 
     def _in_hand(self) -> Rows:
         view = self.view

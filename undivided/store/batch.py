@@ -1,15 +1,17 @@
 """A batch: events numbered, folded and put into statements that leave in one message.
 
 In a pipeline a statement that fails stops all that follow it, the COMMIT as well, and what has
-no BEGIN is one transaction up to the end of its message. So the guards come first (`log_fence`,
-`log_grow`), then events, then rows.
+no BEGIN is one transaction up to the end of its message. So the guards come first, and then all
+events and rows in one statement: what a statement costs before it has done anything is most of
+what a row costs. Each combination of changes is a statement of its own, and there are few.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import cache
+from itertools import count
 from typing import Any
 
 import msgspec
@@ -21,7 +23,7 @@ from undivided.projections.table import Rows, touched
 from undivided.store.codec import encode, encode_event, escape_text, name_of
 from undivided.store.exchange import Call, Statement
 from undivided.store.fresh import fresh_event_id
-from undivided.store.row_statements import row_calls
+from undivided.store.row_statements import Shape, row_changes, sql_of
 
 _to_json = msgspec.json.Encoder().encode
 
@@ -97,37 +99,57 @@ def folded_from(before: Rows, recorded: tuple[Recorded, ...]) -> Folded:
     return Folded(recorded, different, before)
 
 
-def written(
-    tenant: str, additions: Sequence[Addition], folded: Folded, fence: Fence | None
-) -> Write:
-    """The batch in its statements: a few small ones, or one function for all of a large one."""
+class Guards(Struct, frozen=True):
+    """What must hold for an append, besides the versions of its streams.
+
+    `fence`: the flight in whose name it is. `takes`: the agent whose epoch it may raise, if
+    nobody has locked its flight before. `edition`: of the rows it goes by, if they were not
+    read under a lock.
+    """
+
+    fence: Fence | None = None
+    takes: str | None = None
+    edition: int | None = None
+
+
+def written(tenant: str, additions: Sequence[Addition], folded: Folded, guards: Guards) -> Write:
+    """The batch in its statements: two if it is small, or one function for all of a large one."""
     if 0 < len(folded.events) <= SMALL:
-        return _small(tenant, additions, folded, fence)
-    return _large(tenant, additions, folded, fence)
+        return _small(tenant, additions, folded, guards)
+    return _large(tenant, additions, folded, guards)
 
 
-def _small(
-    tenant: str, additions: Sequence[Addition], folded: Folded, fence: Fence | None
-) -> Write:
-    owner, blobs = tenant.encode(), dict[str, bytes]()
-    calls: list[Call] = []
-    if fence is not None:
-        calls.append(Call(FENCE, (owner, fence.agent_id.encode(), str(fence.epoch).encode())))
-    for a in additions:
-        if a.events:
-            grown = (str(a.expected).encode(), str(len(a.events)).encode())
-            calls.append(Call(GROW, (owner, a.stream.encode(), *grown)))
-    told = len(calls)
-    calls.append(_events_call(owner, folded.events, blobs))
-    calls += row_calls(tenant, folded.rows, folded.before)
-    return Write(tuple(calls), told, folded.events, folded.rows, blobs)
+def _small(tenant: str, additions: Sequence[Addition], folded: Folded, guards: Guards) -> Write:
+    grown = [a for a in additions if a.events]
+    fence = guards.fence
+    guard = (
+        tenant.encode(),
+        (fence.agent_id if fence else guards.takes or "").encode(),
+        b"%d" % fence.epoch if fence else None,
+        None if guards.edition is None else b"%d" % guards.edition,
+        _array(_quoted(a.stream) for a in grown),
+        _array(str(a.expected) for a in grown),
+        _array(str(len(a.events)) for a in grown),
+    )
+    write, blobs = _write_call(tenant.encode(), folded)
+    return Write((Call(GUARD, guard), write), 1, folded.events, folded.rows, blobs)
 
 
-def _events_call(tenant: bytes, recorded: tuple[Recorded, ...], blobs: dict[str, bytes]) -> Call:
-    """All events in one statement; they share the time and the cause."""
-    first = recorded[0]
-    values = [tenant, first.at.isoformat().encode(), encode(first.meta)]
-    for one in recorded:
+def _array(parts: Iterable[str]) -> bytes:
+    return ("{" + ",".join(parts) + "}").encode()
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _write_call(tenant: bytes, folded: Folded) -> tuple[Call, dict[str, bytes]]:
+    """All events and rows in one statement; the events share the time and the cause."""
+    first = folded.events[0]
+    values: list[bytes | None] = [tenant, first.at.isoformat().encode(), encode(first.meta)]
+    blobs: dict[str, bytes] = {}
+    for one in folded.events:
         name, schema = name_of(one.event)
         data, large = encode_event(one.event)
         blobs |= large
@@ -135,15 +157,39 @@ def _events_call(tenant: bytes, recorded: tuple[Recorded, ...], blobs: dict[str,
             one.id.encode(), one.stream.encode(), b"%d" % one.version, name.encode(),
             b"%d" % schema, data, b"%d" % len(data),
         )  # fmt: skip
-    return Call(_events(len(recorded)), values)
+    changes = row_changes(folded.rows, folded.before)
+    for change in changes:
+        values += change.values
+    shapes = tuple((change.shape, len(change.values)) for change in changes)
+    return Call(_write(len(folded.events), shapes), values), blobs
 
 
-def _large(
-    tenant: str, additions: Sequence[Addition], folded: Folded, fence: Fence | None
-) -> Write:
-    batch = encoded(additions, folded.events, folded.rows, fence)
-    append = Call(APPEND, (tenant.encode(), batch.body))
-    return Write((append,), 0, folded.events, folded.rows, batch.blobs)
+@cache
+def _write(events: int, shapes: tuple[tuple[Shape, int], ...]) -> Statement:
+    """So many events, each with seven parameters after the three that are shared, and rows."""
+    rows = (
+        ", ".join(f"${n}::{kind}" for n, kind in enumerate(_KINDS, start=4 + len(_KINDS) * row))
+        for row in range(events)
+    )
+    parts, first = list[str](), 4 + len(_KINDS) * events
+    for number, (shape, taken) in enumerate(shapes):
+        parts.append(f"r{number} AS ({sql_of(shape, first)})")
+        first += taken
+    head = f"WITH {', '.join(parts)}" if parts else ""
+    text = head + _EVENTS.format(values=", ".join(f"({row})" for row in rows))
+    return Statement(b"undivided_write_%d" % next(_SERIAL), text.encode())
+
+
+def _large(tenant: str, additions: Sequence[Addition], folded: Folded, guards: Guards) -> Write:
+    batch = encoded(additions, folded.events, folded.rows, guards.fence)
+    owner, calls = tenant.encode(), list[Call]()
+    if guards.takes is not None:
+        calls.append(Call(TAKE, (owner, guards.takes.encode())))
+    calls.append(Call(APPEND, (owner, batch.body)))
+    if guards.edition is not None:
+        calls.append(Call(EDITION, (b"%d" % guards.edition,)))
+    told = calls.index(next(call for call in calls if call.statement is APPEND))
+    return Write(tuple(calls), told, folded.events, folded.rows, batch.blobs)
 
 
 class Encoded(Struct):
@@ -202,8 +248,9 @@ def step_call(tenant: str, folded: Folded, fence: Fence | None) -> Call | None:
     return Call(FENCED_STEP, [*shared, fence.agent_id.encode(), str(fence.epoch).encode()])
 
 
-FENCE = Statement(b"undivided_fence", b"SELECT log_fence($1, $2, $3)")
-GROW = Statement(b"undivided_grow", b"SELECT log_grow($1, $2, $3, $4)")
+GUARD = Statement(b"undivided_guard", b"SELECT log_guard($1, $2, $3, $4, $5, $6, $7)")
+TAKE = Statement(b"undivided_take", b"SELECT log_take($1, $2)")
+EDITION = Statement(b"undivided_edition", b"SELECT log_edition($1)")
 APPEND = Statement(
     b"undivided_append", b"SELECT o_txid, o_position, o_clock FROM log_append($1, $2::jsonb)"
 )
@@ -211,18 +258,8 @@ SMALL = 8
 """Events up to which an append goes in small statements; more go quicker as one JSON."""
 
 
-@cache
-def _events(count: int) -> Statement:
-    """So many events; each takes seven parameters after the three that are shared."""
-    kinds = ("uuid", "text", "bigint", "text", "smallint", "jsonb", "int")
-    rows = (
-        ", ".join(f"${n}::{kind}" for n, kind in enumerate(kinds, start=4 + len(kinds) * row))
-        for row in range(count)
-    )
-    text = _EVENTS.format(values=", ".join(f"({row})" for row in rows))
-    return Statement(f"undivided_events_{count}".encode(), text.encode())
-
-
+_SERIAL = count()
+_KINDS = ("uuid", "text", "bigint", "text", "smallint", "jsonb", "int")
 _EVENTS = """
 INSERT INTO events
   (txid, id, tenant, stream, version, type, schema, data, meta, recorded_at, bytes)

@@ -2,8 +2,9 @@
 
 Round trips, not flushes, are the cost of an append, so that each of these is one statement:
 
-- `log_fence` checks the epoch of a flight, and `log_grow` takes a stream's next versions: what a
-  small append begins with, before its events and rows in the same message (`batch.py`).
+- `log_fence` checks the epoch of a flight, and `log_grow` takes a stream's next versions;
+  `log_guard` is all that a small append begins with, before its events and rows in the same
+  message (`batch.py`).
 - `log_append` does all of an append that is large. All of it or nothing.
 - `log_take` and `log_edition` stand around an append that locks nothing beforehand, because it
   goes by a view that was read without the lock, or remembered (`log.py`). The first waits for
@@ -118,6 +119,26 @@ BEGIN
     RAISE EXCEPTION 'conflict' USING ERRCODE = 'UV001',
       DETAIL = jsonb_build_object('stream', p_stream, 'expected', p_expected,
                                   'actual', coalesce(v_actual, 0))::text;
+  END IF;
+END $$;
+"""
+
+_GUARD = """
+CREATE OR REPLACE FUNCTION log_guard(p_tenant text, p_agent text, p_epoch bigint,
+                                     p_edition bigint, p_streams text[], p_expected bigint[],
+                                     p_grown bigint[]) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+  IF p_epoch IS NOT NULL THEN
+    PERFORM log_fence(p_tenant, p_agent, p_epoch);
+  ELSIF p_agent <> '' THEN
+    PERFORM log_take(p_tenant, p_agent);
+  END IF;
+  FOR n IN 1 .. coalesce(array_length(p_streams, 1), 0) LOOP
+    PERFORM log_grow(p_tenant, p_streams[n], p_expected[n], p_grown[n]);
+  END LOOP;
+  IF p_edition IS NOT NULL THEN
+    PERFORM log_edition(p_edition);
   END IF;
 END $$;
 """
@@ -297,4 +318,4 @@ END $$;
 def function_statements() -> tuple[str, ...]:
     """Every CREATE FUNCTION of the store, in an order that Postgres takes."""
     append = _APPEND_HEAD + "".join(_write_rows(table) for table in PROJECTED) + _APPEND_TAIL
-    return (_LOCK_STREAMS, _FENCE, _TAKE, _GROW, _EDITION, append, _VIEW, _SWEEP)
+    return (_LOCK_STREAMS, _FENCE, _TAKE, _GROW, _EDITION, _GUARD, append, _VIEW, _SWEEP)

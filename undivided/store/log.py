@@ -37,12 +37,12 @@ from undivided.domain.errors import NotFound
 from undivided.domain.recorded import Meta, agent_stream
 from undivided.domain.state.view import AgentView
 from undivided.store.agent_tx import BEGIN, AgentTx
-from undivided.store.batch import Addition, Fence, folded_from, number, step_call, written
+from undivided.store.batch import Addition, Fence, Guards, folded_from, number, step_call, written
 from undivided.store.database import Database
 from undivided.store.exchange import Call, Statement, exchange
 from undivided.store.looks import session_call, session_in, view_call, view_in
 from undivided.store.memory import Memory
-from undivided.store.sending import Appended, Around, appended, send
+from undivided.store.sending import Appended, appended, send
 
 __all__ = ["Addition", "AgentTx", "Appended", "Fence", "Log"]
 
@@ -77,8 +77,9 @@ class Log:
                 (result,) = await exchange(connection, step)
                 if result.ntuples:
                     return appended(database, result, folded.events, folded.rows)
-            write = written(database.tenant, additions, folded, fence)
-            return await send(database, connection, write, fence, Around())
+            guards = Guards(fence)
+            write = written(database.tenant, additions, folded, guards)
+            return await send(database, connection, write, guards)
 
     @asynccontextmanager
     async def locked(

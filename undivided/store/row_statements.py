@@ -1,10 +1,7 @@
-"""Rows as plain prepared statements, made from `tables.py`.
+"""Changes of rows as SQL, made from `tables.py`: one kept, some columns of one, one removed.
 
-There is one statement to keep a row, one to change some of its columns, one to remove it. Values
-travel as text, each column by its own type.
-
-Small statements by key are what Postgres is quickest at: the rows of one stimulus take a third
-of the time that they take as JSON in a function.
+Each change is a shape, which is SQL, and its values; changes of the same shapes are the same
+statement, prepared once (`batch.py`). Values travel as text, each column by its own type.
 """
 
 from __future__ import annotations
@@ -13,8 +10,9 @@ import re
 from collections.abc import Callable, Mapping
 from functools import cache
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
+from msgspec import Struct
 from msgspec.structs import astuple
 from sqlalchemy import BigInteger, Boolean, Double, Integer, SmallInteger, Table, Text
 from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP
@@ -22,7 +20,6 @@ from sqlalchemy.dialects.postgresql.base import PGDialect
 
 from undivided.projections.table import BY_TABLE
 from undivided.store.codec import encode, escape_text
-from undivided.store.exchange import Call, Statement
 from undivided.store.tables import PROJECTED, folded_columns
 
 Place = tuple[str, str]
@@ -35,28 +32,42 @@ _KEEP = (
     "INSERT INTO {table} AS t (tenant, {columns}) VALUES ($1, {values})"
     " ON CONFLICT (tenant, id) DO UPDATE SET {updates}"
 )
-_CHANGE = "UPDATE {table} SET {updates} WHERE tenant = $1 AND id = $2"
-_REMOVE = "DELETE FROM {table} WHERE tenant = $1 AND id = $2"
+_CHANGE = "UPDATE {table} SET {updates} WHERE tenant = $1 AND id = ${id}"
+_REMOVE = "DELETE FROM {table} WHERE tenant = $1 AND id = ${id}"
 
 
-def row_calls(tenant: str, rows: Mapping[Place, Any], before: Mapping[Place, Any]) -> list[Call]:
+class Shape(Struct, frozen=True):
+    """What happens to a row: it is kept whole, removed, or changed in these of its fields."""
+
+    table: str
+    kind: Literal["keep", "change", "remove"]
+    fields: tuple[int, ...] = ()
+
+
+class Change(Struct, frozen=True):
+    """One row's change; `values` are the parameters of its SQL, in order."""
+
+    shape: Shape
+    values: tuple[bytes | None, ...]
+
+
+def row_changes(rows: Mapping[Place, Any], before: Mapping[Place, Any]) -> list[Change]:
     """What makes the tables agree with `rows`; `before` are rows as they stand, if known.
 
     Tables come in one fixed order, so that two appends never wait for each other crosswise.
     """
     ordered = sorted(rows, key=lambda place: _ORDER[place[0]])
-    owner = tenant.encode()
-    calls = (_call(owner, place, rows[place], before.get(place)) for place in ordered)
-    return [call for call in calls if call is not None]
+    changes = (_change_of(place, rows[place], before.get(place)) for place in ordered)
+    return [change for change in changes if change is not None]
 
 
-def _call(tenant: bytes, place: Place, row: Any, before: Any) -> Call | None:
+def _change_of(place: Place, row: Any, before: Any) -> Change | None:
     table, row_id = place
     if row is None:
-        return Call(_remove(table), (tenant, escape_text(row_id).encode()))
+        return Change(Shape(table, "remove"), (escape_text(row_id).encode(),))
     values, texts = astuple(row), _texts(table)
     if before is None:
-        return Call(_keep(table), (tenant, *(t(v) for t, v in zip(texts, values, strict=True))))
+        return Change(Shape(table, "keep"), tuple(t(v) for t, v in zip(texts, values, strict=True)))
     changed = tuple(
         n for n, (new, old) in enumerate(zip(values, astuple(before), strict=True))
         if new is not old and new != old
@@ -64,7 +75,18 @@ def _call(tenant: bytes, place: Place, row: Any, before: Any) -> Call | None:
     if not changed:
         return None
     new_values = (texts[n](values[n]) for n in changed)
-    return Call(_change(table, changed), (tenant, escape_text(row_id).encode(), *new_values))
+    return Change(Shape(table, "change", changed), (escape_text(row_id).encode(), *new_values))
+
+
+def sql_of(shape: Shape, first: int) -> str:
+    """The SQL of a change; $1 is the tenant, and its values begin at the parameter `first`."""
+    match shape.kind:
+        case "keep":
+            return _keep(shape.table, first)
+        case "change":
+            return _change(shape.table, shape.fields, first)
+        case "remove":
+            return _REMOVE.format(table=shape.table, id=first)
 
 
 @cache
@@ -93,33 +115,21 @@ def _text_of(kind: Any) -> Callable[[Any], bytes | None]:
     raise TypeError(f"no text for columns of type {kind!r}")
 
 
-@cache
-def _keep(table: str) -> Statement:
+def _keep(table: str, first: int) -> str:
     fields = _fields(table)
-    folded = _folded(table, {name: f"${n}" for n, name in enumerate(fields, start=2)})
+    folded = _folded(table, {name: f"${n}" for n, name in enumerate(fields, start=first)})
     columns = ", ".join(f'"{name}"' for name in folded)
     updates = ", ".join(f'"{name}" = excluded."{name}"' for name in folded if name != "id")
-    text = _KEEP.format(
+    return _KEEP.format(
         table=table, columns=columns, values=", ".join(folded.values()), updates=updates
     )
-    return Statement(f"undivided_keep_{table}".encode(), text.encode())
 
 
-@cache
-def _change(table: str, changed: tuple[int, ...]) -> Statement:
-    """Names are cut at 63 bytes, so that the fields are in them by their numbers."""
+def _change(table: str, changed: tuple[int, ...], first: int) -> str:
     fields = [_fields(table)[n] for n in changed]
-    folded = _folded(table, {name: f"${n}" for n, name in enumerate(fields, start=3)})
+    folded = _folded(table, {name: f"${n}" for n, name in enumerate(fields, start=first + 1)})
     updates = ", ".join(f'"{name}" = {value}' for name, value in folded.items())
-    mask = sum(1 << n for n in changed)
-    text = _CHANGE.format(table=table, updates=updates)
-    return Statement(f"undivided_change_{table}_{mask:x}".encode(), text.encode())
-
-
-@cache
-def _remove(table: str) -> Statement:
-    text = _REMOVE.format(table=table)
-    return Statement(f"undivided_remove_{table}".encode(), text.encode())
+    return _CHANGE.format(table=table, updates=updates, id=first)
 
 
 def _folded(table: str, parameters: Mapping[str, str]) -> dict[str, str]:

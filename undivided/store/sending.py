@@ -14,7 +14,7 @@ from undivided.domain.errors import Conflict, StaleFlight
 from undivided.domain.recorded import Recorded
 from undivided.projections.table import Rows
 from undivided.store import functions
-from undivided.store.batch import Fence, Write
+from undivided.store.batch import Fence, Guards, Write
 from undivided.store.database import Connection, Database
 from undivided.store.exchange import Call, HotConnection, exchange
 
@@ -27,32 +27,24 @@ class Appended(Struct, frozen=True):
     rows: Rows
 
 
-class Around(Struct, frozen=True):
-    """Calls that go before and after a write in the same message."""
-
-    before: tuple[Call, ...] = ()
-    after: tuple[Call, ...] = ()
-
-
 async def send(
     database: Database,
     connection: HotConnection,
     write: Write,
-    fence: Fence | None,
-    around: Around,
+    guards: Guards,
+    *after: Call,
 ) -> Appended:
-    """Send a write; it happens whole or not at all.
+    """Send a write, and what is to follow it in the same message; all of it happens or nothing.
 
     Raises:
         Conflict, StaleFlight: nothing was written.
     """
     await _keep_blobs(connection, database.tenant, write)
     try:
-        results = await exchange(connection, *around.before, *write.calls, *around.after)
+        results = await exchange(connection, *write.calls, *after)
     except psycopg.Error as error:
-        raise _refusal(error, fence) from error
-    result = results[len(around.before) + write.told]
-    return appended(database, result, write.events, write.rows)
+        raise _refusal(error, guards.fence) from error
+    return appended(database, results[write.told], write.events, write.rows)
 
 
 def appended(
