@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from undivided.domain.dialogue import ModelReply, ModelRequest, ToolCall, Usage, UserSaid
 from undivided.store.config import default_config
@@ -97,16 +97,15 @@ async def hired(
     """A worker with a pool and a lock connection of its own."""
     database = Database(settings.database_url, connections, name or "undivided-hand")
     hints = Hints(settings.redis_url, settings.namespace)
-    await database.open()
-    await hints.start()
-    worker_id = name or fresh_id("wrk")
-    locks = await LockConnection.open(settings.database_direct_url, worker_id, lease_s)
-    try:
+    async with AsyncExitStack() as stack:
+        await database.open()
+        stack.push_async_callback(database.close)
+        await hints.start()
+        stack.push_async_callback(hints.close)
+        worker_id = name or fresh_id("wrk")
+        locks = await LockConnection.open(settings.database_direct_url, worker_id, lease_s)
+        stack.push_async_callback(locks.close)
         yield Hand(Log(database), locks, hints)
-    finally:
-        await locks.close()
-        await hints.close()
-        await database.close()
 
 
 async def _no_recordings(name: str) -> bytes:

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import re
 
-from msgspec import Struct
-
 from undivided.domain.errors import Invalid
+from undivided.domain.value import Value
 
 _TOKEN = re.compile(r"([0-9]{1,19})-([0-9]{1,19})")
 _LARGEST = 2**63 - 1
 
 
-class Coordinate(Struct, frozen=True, order=True):
+class Coordinate(Value, frozen=True, order=True):
     """A place in the log; `txid` is offset by the base of the cluster (see `store/clock`)."""
 
     txid: int

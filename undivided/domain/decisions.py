@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from msgspec import Struct
+from undivided.domain.value import Value
 
 DecisionType = Literal["pick", "requeue", "dead_letter", "complete", "cancel", "wake"]
 
 
-class Decision(Struct, frozen=True):
+class Decision(Value, frozen=True):
     """Part of the event that carries it out.
 
     `inputs` are the facts that the rule looked at, `losers` the items it passed over (the

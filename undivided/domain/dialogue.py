@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec import Struct
+from undivided.domain.value import Value
 
 
-class ToolCall(Struct, frozen=True):
+class ToolCall(Value, frozen=True):
     """A model's wish to have one tool run; `id` is unique within its session."""
 
     id: str
@@ -18,20 +18,20 @@ class ToolCall(Struct, frozen=True):
     args: dict[str, Any]
 
 
-class UserSaid(Struct, frozen=True, tag="user"):
+class UserSaid(Value, frozen=True, tag="user"):
     """Something put to the agent: the focus of a turn, or a live update."""
 
     content: str
 
 
-class AssistantSaid(Struct, frozen=True, tag="assistant"):
+class AssistantSaid(Value, frozen=True, tag="assistant"):
     """One model response, with the tool calls it asked for."""
 
     content: str
     calls: tuple[ToolCall, ...] = ()
 
 
-class ToolAnswered(Struct, frozen=True, tag="tool"):
+class ToolAnswered(Value, frozen=True, tag="tool"):
     """The one result of one tool call."""
 
     call_id: str
@@ -42,7 +42,7 @@ class ToolAnswered(Struct, frozen=True, tag="tool"):
 Said = UserSaid | AssistantSaid | ToolAnswered
 
 
-class Usage(Struct, frozen=True):
+class Usage(Value, frozen=True):
     """What model requests consumed, in tokens; `cost` only where a price is configured."""
 
     input_tokens: int = 0
@@ -63,7 +63,7 @@ class Usage(Struct, frozen=True):
         )
 
 
-class ToolSpec(Struct, frozen=True):
+class ToolSpec(Value, frozen=True):
     """A tool as a model sees it; `parameters` is a JSON schema of an object."""
 
     name: str
@@ -71,7 +71,7 @@ class ToolSpec(Struct, frozen=True):
     parameters: dict[str, Any]
 
 
-class ModelRequest(Struct, frozen=True):
+class ModelRequest(Value, frozen=True):
     """Everything a model may know when it is asked for one response.
 
     `step` counts the model requests of this turn from 0, `turn_index` the turns of this
@@ -94,7 +94,7 @@ class ModelRequest(Struct, frozen=True):
     response_index: int = 0
 
 
-class ModelReply(Struct, frozen=True):
+class ModelReply(Value, frozen=True):
     """One model response: text, tool calls, or both."""
 
     text: str

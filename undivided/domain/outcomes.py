@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from undivided.domain.value import Value
 
 
-class Completed(Struct, frozen=True, tag="completed"):
+class Completed(Value, frozen=True, tag="completed"):
     """The turn said what it had to say; `reply` is what the caller gets."""
 
     reply: str
 
 
-class Incomplete(Struct, frozen=True, tag="incomplete"):
+class Incomplete(Value, frozen=True, tag="incomplete"):
     """The turn ended without a usable answer; `reason` says what is missing."""
 
     reason: str
 
 
-class Cancelled(Struct, frozen=True, tag="cancelled"):
+class Cancelled(Value, frozen=True, tag="cancelled"):
     """Somebody asked to stop it; `by` says who."""
 
     by: str
 
 
-class Failed(Struct, frozen=True, tag="failed"):
+class Failed(Value, frozen=True, tag="failed"):
     """The model or the runtime could not do it; `retryable` says whether time may help."""
 
     reason: str
@@ -31,13 +31,13 @@ class Failed(Struct, frozen=True, tag="failed"):
     retryable: bool
 
 
-class TimedOut(Struct, frozen=True, tag="timed_out"):
+class TimedOut(Value, frozen=True, tag="timed_out"):
     """The backstop of this attempt expired after `after_s` seconds."""
 
     after_s: float
 
 
-class Interrupted(Struct, frozen=True, tag="interrupted"):
+class Interrupted(Value, frozen=True, tag="interrupted"):
     """The agent was stopped; its item waits again as if it had not been picked."""
 
     reason: str

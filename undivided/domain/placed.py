@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
-
 from undivided.domain.coordinates import Coordinate
 from undivided.domain.recorded import Recorded
+from undivided.domain.value import Value
 
 
-class Placed(Struct, frozen=True):
+class Placed(Value, frozen=True):
     """One recorded event and where it stands; events of one append share their `txid`."""
 
     coordinate: Coordinate

@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import msgspec
-from msgspec import Struct
 
 from undivided.domain.errors import Invalid
+from undivided.domain.value import Value
 
 
-class Policy(Struct, frozen=True, rename="camel", kw_only=True):
+class Policy(Value, frozen=True, rename="camel", kw_only=True):
     """How one agent attends; defaults are those of the reference documents.
 
     `on_user_message` and `intake`: what a person's message does to a turn at work, and how

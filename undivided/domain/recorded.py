@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from msgspec import Struct
-
 from undivided.domain.events.catalogue import Event
+from undivided.domain.value import Value
 
 
-class Meta(Struct, frozen=True, omit_defaults=True):
+class Meta(Value, frozen=True, omit_defaults=True):
     """Why an event is there: what caused it, what it belongs to, who acted."""
 
     actor: str = "system"
@@ -22,7 +21,7 @@ class Meta(Struct, frozen=True, omit_defaults=True):
     """Recorded by another installation, whose clock `at` is of; it came here later."""
 
 
-class Recorded(Struct, frozen=True):
+class Recorded(Value, frozen=True):
     """One event of one stream. `at` is the database's clock and the reducers' only clock."""
 
     id: str

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from undivided.domain.value import Value
 
 
-class Sleep(Struct, frozen=True, tag="sleep", tag_field="kind"):
+class Sleep(Value, frozen=True, tag="sleep", tag_field="kind"):
     """The turn asked to rest for `seconds`; a timer or a new stimulus ends it."""
 
     seconds: float

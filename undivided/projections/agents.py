@@ -40,21 +40,6 @@ def reduce(row: AgentRow | None, recorded: Recorded) -> AgentRow | None:
     if row is None:
         return None
     match event:
-        case a.AgentConfigured():
-            return replace(
-                row, name=event.name, model=event.model, instructions=event.instructions,
-                tools=event.tools, heartbeat_interval_s=event.heartbeat_interval_s, changed_at=at,
-            )  # fmt: skip
-        case a.PolicyAdopted():
-            return replace(row, policy=event.policy, policy_version=event.version, changed_at=at)
-        case a.AgentStarted() | a.AgentResumed():
-            return _living(row, "started", recorded)
-        case a.AgentPaused():
-            return _living(row, "paused", recorded)
-        case a.AgentStopped():
-            return _living(row, "stopped", recorded)
-        case a.AgentDeleted():
-            return _living(row, "deleted", recorded)
         case i.StimulusAccepted():
             return replace(row, waiting=row.waiting + 1, next_seq=event.seq + 1, changed_at=at)
         case i.ItemCancelled() if event.turn_id is None:
@@ -88,6 +73,28 @@ def _attending(row: AgentRow, recorded: Recorded) -> AgentRow:
             return replace(row, attention=focused, changed_at=at)
         case f.StopRequested() if not isinstance(focus, Idle):
             return replace(row, attention=replace(focus, stop_by=event.by), changed_at=at)
+        case _:
+            return _commanded(row, recorded)
+
+
+def _commanded(row: AgentRow, recorded: Recorded) -> AgentRow:
+    event, at = recorded.event, recorded.at
+    match event:
+        case a.AgentConfigured():
+            return replace(
+                row, name=event.name, model=event.model, instructions=event.instructions,
+                tools=event.tools, heartbeat_interval_s=event.heartbeat_interval_s, changed_at=at,
+            )  # fmt: skip
+        case a.PolicyAdopted():
+            return replace(row, policy=event.policy, policy_version=event.version, changed_at=at)
+        case a.AgentStarted() | a.AgentResumed():
+            return _living(row, "started", recorded)
+        case a.AgentPaused():
+            return _living(row, "paused", recorded)
+        case a.AgentStopped():
+            return _living(row, "stopped", recorded)
+        case a.AgentDeleted():
+            return _living(row, "deleted", recorded)
         case _:
             return row
 

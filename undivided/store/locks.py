@@ -97,6 +97,9 @@ class LockConnection:
                 ),
                 autocommit=True,
             )
+        except psycopg.OperationalError as error:
+            raise Unavailable("the lock connection cannot reach the database") from error
+        try:
             cursor = await connection.execute(
                 "INSERT INTO workers (id, lock_pid, lease_until) VALUES"
                 " (%s, pg_backend_pid(), clock_timestamp() + make_interval(secs => %s))"
@@ -105,7 +108,11 @@ class LockConnection:
             )
             (pid,) = await cursor.fetchone() or (0,)
         except psycopg.OperationalError as error:
-            raise Unavailable("the lock connection cannot reach the database") from error
+            await connection.close()
+            raise Unavailable("the lock connection was lost at once") from error
+        except psycopg.Error:
+            await connection.close()
+            raise
         return cls(connection, worker_id, pid)
 
     async def try_acquire(self, agent_id: str) -> bool:

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
-from msgspec import Struct
-
 from undivided.domain.coordinates import ORIGIN, Coordinate
 from undivided.domain.errors import Corrupt
 from undivided.domain.placed import Placed
 from undivided.domain.recorded import Meta, Recorded
+from undivided.domain.value import Value
 from undivided.store.codec import REFERENCE_SIGN, blob_references, decode_event, row_decoder
 from undivided.store.database import Connection
 
@@ -48,9 +47,10 @@ EVERYTHING = 2**63 - 1
 """A bound on transaction ids that leaves none out."""
 
 _meta_of = row_decoder(Meta)
+Row = tuple[Any, ...]
 
 
-class Kept(Struct, frozen=True):
+class Kept(Value, frozen=True):
     """One event of the log, and whose it is."""
 
     tenant: str
@@ -79,8 +79,8 @@ async def pieces(
         rows = await cursor.fetchall()
         if not rows:
             return
-        for piece in _cut(rows):
-            yield await _decoded(connection, piece)
+        async for piece in _decoded(connection, rows):
+            yield piece
         after = Coordinate(rows[-1][1], rows[-1][2])
 
 
@@ -97,16 +97,23 @@ async def pieces_of_stream(
         rows = await cursor.fetchall()
         if not rows:
             return
-        for piece in _cut(rows):
-            yield await _decoded(connection, piece)
+        async for piece in _decoded(connection, rows):
+            yield piece
         version = rows[-1][5]
 
 
-def _cut(rows: list[tuple[Any, ...]]) -> list[list[tuple[Any, ...]]]:
-    """A page in pieces that refer to a bounded number of blobs each."""
+async def _decoded(connection: Connection, rows: list[Row]) -> AsyncIterator[list[Kept]]:
+    """A page decoded, in pieces that refer to a bounded number of blobs each."""
     if not any(REFERENCE_SIGN in row[8] for row in rows):
-        return [rows]
-    cut: list[list[tuple[Any, ...]]] = [[]]
+        yield [_kept(row, {}) for row in rows]
+        return
+    for piece in _cut(rows):
+        blobs = await _blobs(connection, piece)
+        yield [_kept(row, blobs.get(row[0], {})) for row in piece]
+
+
+def _cut(rows: list[Row]) -> list[list[Row]]:
+    cut: list[list[Row]] = [[]]
     blobs = 0
     for row in rows:
         names = len(blob_references(row[8]))
@@ -118,17 +125,18 @@ def _cut(rows: list[tuple[Any, ...]]) -> list[list[tuple[Any, ...]]]:
     return cut
 
 
-async def _decoded(connection: Connection, rows: list[tuple[Any, ...]]) -> list[Kept]:
-    names = {n for row in rows if REFERENCE_SIGN in row[8] for n in blob_references(row[8])}
+async def _blobs(connection: Connection, rows: list[Row]) -> dict[str, dict[str, str]]:
+    """The blobs that these rows refer to, by tenant and name."""
     blobs: dict[str, dict[str, str]] = {}
+    names = {name for row in rows for name in blob_references(row[8])}
     if names:
         cursor = await connection.execute(_BLOBS, (list(names),))
         for tenant, name, content in await cursor.fetchall():
             blobs.setdefault(tenant, {})[name] = bytes(content).decode()
-    return [_kept(row, blobs.get(row[0], {})) for row in rows]
+    return blobs
 
 
-def _kept(row: tuple[Any, ...], blobs: dict[str, str]) -> Kept:
+def _kept(row: Row, blobs: dict[str, str]) -> Kept:
     tenant, txid, position, event_id, stream, version, name, schema, data, meta, at = row
     event = decode_event(name, schema, data, blobs)
     if event is None:

@@ -13,8 +13,10 @@ from undivided.cli.bench.references.folding import fold_rate
 from undivided.cli.bench.rows import Row
 from undivided.domain.recorded import Recorded, agent_stream
 from undivided.projections import agents
-from undivided.projections.table import Rows, fold
+from undivided.projections.table import BY_TABLE, Rows, fold
 from undivided.store.log_pages import pieces_of_stream
+
+_TOUCHING = BY_TABLE["agents"].events
 
 
 async def folding(bench: Bench) -> list[Row]:
@@ -69,7 +71,8 @@ def _agent_alone(rows: Rows, history: list[Recorded]) -> None:
     place = ("agents", "")
     row = rows.get(place)
     for recorded in history:
-        row = agents.reduce(row, recorded)
+        if type(recorded.event) in _TOUCHING:
+            row = agents.reduce(row, recorded)
     rows[place] = row
 
 

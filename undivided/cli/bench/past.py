@@ -36,10 +36,10 @@ SELECT (SELECT pg_current_xact_id()::text::bigint + txid_base FROM log_base),
        jsonb_array_elements(%(kinds)s::jsonb) WITH ORDINALITY k"""
 _ITEMS = """
 INSERT INTO items (id, agent_id, source_type, category, priority, seq, delivery, payload, sender,
-                   tries, phase, queued_at, accepted_by, correlation)
+                   tries, phase, status, queued_at, accepted_by, correlation)
 SELECT 'mbx_' || n || %(stream)s, %(agent)s, 'human_chat', 'interaction', 0, n, 'queue',
-       %(payload)s::jsonb, '{"role": "user"}', '{"picked": 1}', %(phase)s::jsonb, now(),
-       gen_random_uuid(), gen_random_uuid()
+       %(payload)s::jsonb, '{"role": "user"}', '{"picked": 1}', %(phase)s::jsonb, 'completed',
+       now(), gen_random_uuid(), gen_random_uuid()
   FROM generate_series(1, %(items)s::int) n"""
 
 

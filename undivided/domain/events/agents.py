@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
-
 from undivided.domain.policy import Policy
+from undivided.domain.value import Value
 
 
-class AgentCreated(Struct, frozen=True, kw_only=True):
+class AgentCreated(Value, frozen=True, kw_only=True):
     """An agent came into being, started. `tools` None means every tool its context allows."""
 
     agent_id: str
@@ -21,7 +20,7 @@ class AgentCreated(Struct, frozen=True, kw_only=True):
     heartbeat_interval_s: float | None = None
 
 
-class AgentConfigured(Struct, frozen=True, kw_only=True):
+class AgentConfigured(Value, frozen=True, kw_only=True):
     """Its configuration from here on, whole."""
 
     agent_id: str
@@ -32,7 +31,7 @@ class AgentConfigured(Struct, frozen=True, kw_only=True):
     heartbeat_interval_s: float | None
 
 
-class PolicyAdopted(Struct, frozen=True, kw_only=True):
+class PolicyAdopted(Value, frozen=True, kw_only=True):
     """Its policy from here on; decisions name `version`."""
 
     agent_id: str
@@ -40,37 +39,37 @@ class PolicyAdopted(Struct, frozen=True, kw_only=True):
     version: int
 
 
-class AgentStarted(Struct, frozen=True, kw_only=True):
+class AgentStarted(Value, frozen=True, kw_only=True):
     """It picks up work again."""
 
     agent_id: str
 
 
-class AgentStopped(Struct, frozen=True, kw_only=True):
+class AgentStopped(Value, frozen=True, kw_only=True):
     """It picks nothing up; a turn at work is interrupted and its item waits again."""
 
     agent_id: str
 
 
-class AgentPaused(Struct, frozen=True, kw_only=True):
+class AgentPaused(Value, frozen=True, kw_only=True):
     """It finishes the turn at work and then picks nothing up."""
 
     agent_id: str
 
 
-class AgentResumed(Struct, frozen=True, kw_only=True):
+class AgentResumed(Value, frozen=True, kw_only=True):
     """A paused agent picks up work again."""
 
     agent_id: str
 
 
-class AgentDeleted(Struct, frozen=True, kw_only=True):
+class AgentDeleted(Value, frozen=True, kw_only=True):
     """It takes no more stimuli; its history stays."""
 
     agent_id: str
 
 
-class MemoryNoted(Struct, frozen=True, kw_only=True):
+class MemoryNoted(Value, frozen=True, kw_only=True):
     """A working-memory entry was written; `evicted` keys gave way to it."""
 
     agent_id: str

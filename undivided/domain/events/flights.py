@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-from msgspec import Struct
-
+from undivided.domain.value import Value
 from undivided.domain.waits import Wait
 
 ReleaseReason = Literal["done", "suspended", "yielded", "stopped"]
 
 
-class FlightAcquired(Struct, frozen=True, kw_only=True):
+class FlightAcquired(Value, frozen=True, kw_only=True):
     """A worker holds the agent; `epoch` is one higher than any before."""
 
     agent_id: str
@@ -21,7 +20,7 @@ class FlightAcquired(Struct, frozen=True, kw_only=True):
     """The epoch of the flight that was lost, where one was."""
 
 
-class FlightReleased(Struct, frozen=True, kw_only=True):
+class FlightReleased(Value, frozen=True, kw_only=True):
     """The worker let go of the agent at a point where nothing of its turn can be lost."""
 
     agent_id: str
@@ -29,7 +28,7 @@ class FlightReleased(Struct, frozen=True, kw_only=True):
     reason: ReleaseReason
 
 
-class FlightFenced(Struct, frozen=True, kw_only=True):
+class FlightFenced(Value, frozen=True, kw_only=True):
     """A late append of a lost flight was refused.
 
     Or the flight gave up its call before there was one; `refused` says which, by an error's code.
@@ -42,7 +41,7 @@ class FlightFenced(Struct, frozen=True, kw_only=True):
     refused: tuple[str, ...]
 
 
-class FocusSuspended(Struct, frozen=True, kw_only=True):
+class FocusSuspended(Value, frozen=True, kw_only=True):
     """The turn waits and holds nothing; it can go on `wait_s` seconds from now at the latest."""
 
     agent_id: str
@@ -52,7 +51,7 @@ class FocusSuspended(Struct, frozen=True, kw_only=True):
     wait_s: float
 
 
-class FocusRegained(Struct, frozen=True, kw_only=True):
+class FocusRegained(Value, frozen=True, kw_only=True):
     """A turn that waited, yielded or was orphaned is at work again under `epoch`."""
 
     agent_id: str
@@ -61,7 +60,7 @@ class FocusRegained(Struct, frozen=True, kw_only=True):
     cause: Literal["waited", "woken", "yielded", "orphaned", "stopped"]
 
 
-class StopRequested(Struct, frozen=True, kw_only=True):
+class StopRequested(Value, frozen=True, kw_only=True):
     """A person asked that the turn end at its next safe point."""
 
     agent_id: str

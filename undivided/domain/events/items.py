@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import field
 
 from undivided.domain.decisions import Decision
 from undivided.domain.outcomes import Outcome
+from undivided.domain.value import Value
 
 Delivery = Literal["queue", "steer"]
 SenderRole = Literal["user", "agent", "system"]
@@ -15,17 +16,17 @@ RequeueReason = Literal["empty_reply", "failed", "timed_out", "agent_stopped", "
 """Why an item waits again; `left_behind`: a check found it in a turn that was over."""
 
 
-class Payload(Struct, frozen=True, omit_defaults=True):
+class Payload(Value, frozen=True, omit_defaults=True):
     """What a stimulus says; `extra` is the producer's own."""
 
     content: str
     summary: str = ""
     task_id: str | None = None
     requirement_id: str | None = None
-    extra: dict[str, Any] = {}
+    extra: dict[str, Any] = field(default_factory=dict)
 
 
-class Sender(Struct, frozen=True, omit_defaults=True):
+class Sender(Value, frozen=True, omit_defaults=True):
     """Who sent a stimulus, as far as is known."""
 
     id: str | None = None
@@ -33,7 +34,7 @@ class Sender(Struct, frozen=True, omit_defaults=True):
     role: SenderRole = "system"
 
 
-class StimulusAccepted(Struct, frozen=True, kw_only=True):
+class StimulusAccepted(Value, frozen=True, kw_only=True):
     """A stimulus is in the mailbox; `seq` is its place within its priority, for ever."""
 
     agent_id: str
@@ -47,7 +48,7 @@ class StimulusAccepted(Struct, frozen=True, kw_only=True):
     session_id: str | None = None
 
 
-class ItemPicked(Struct, frozen=True, kw_only=True):
+class ItemPicked(Value, frozen=True, kw_only=True):
     """Attention turned to an item: it is now the focus of `turn_id`."""
 
     agent_id: str
@@ -59,7 +60,7 @@ class ItemPicked(Struct, frozen=True, kw_only=True):
     decision: Decision
 
 
-class ItemCompleted(Struct, frozen=True, kw_only=True):
+class ItemCompleted(Value, frozen=True, kw_only=True):
     """The turn that contained the item ended; written in that very transaction."""
 
     agent_id: str
@@ -70,7 +71,7 @@ class ItemCompleted(Struct, frozen=True, kw_only=True):
     decision: Decision
 
 
-class ItemRequeued(Struct, frozen=True, kw_only=True):
+class ItemRequeued(Value, frozen=True, kw_only=True):
     """The item waits again at its old place, not before `wait_s` seconds have passed."""
 
     agent_id: str
@@ -82,7 +83,7 @@ class ItemRequeued(Struct, frozen=True, kw_only=True):
     decision: Decision
 
 
-class ItemDeadLettered(Struct, frozen=True, kw_only=True):
+class ItemDeadLettered(Value, frozen=True, kw_only=True):
     """The item is given up: its attempts are used up, or no attempt can help."""
 
     agent_id: str
@@ -94,7 +95,7 @@ class ItemDeadLettered(Struct, frozen=True, kw_only=True):
     decision: Decision
 
 
-class ItemCancelled(Struct, frozen=True, kw_only=True):
+class ItemCancelled(Value, frozen=True, kw_only=True):
     """The item is over without having been handled; `turn_id` where it was in a turn."""
 
     agent_id: str
@@ -104,7 +105,7 @@ class ItemCancelled(Struct, frozen=True, kw_only=True):
     decision: Decision
 
 
-class NoticePosted(Struct, frozen=True, kw_only=True):
+class NoticePosted(Value, frozen=True, kw_only=True):
     """People are told, once, of an item that was given up; stream `user:<id>`."""
 
     notice_id: str

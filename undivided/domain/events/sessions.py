@@ -8,38 +8,39 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import field
 
 from undivided.domain.dialogue import ToolCall, Usage
 from undivided.domain.outcomes import Outcome
 from undivided.domain.tooling import Effect
+from undivided.domain.value import Value
 from undivided.domain.waits import Wait
 
 Resolution = Literal["returned", "raised", "interrupted", "skipped", "waited", "woken"]
 ResumeCause = Literal["orphaned", "yielded", "waited", "woken", "stopped"]
 
 
-class SessionOpened(Struct, frozen=True, kw_only=True):
+class SessionOpened(Value, frozen=True, kw_only=True):
     """A conversation began; `binding` is where its replies are delivered, if anywhere."""
 
     session_id: str
     agent_id: str
-    binding: dict[str, str] = {}
+    binding: dict[str, str] = field(default_factory=dict)
 
 
-class SessionArchived(Struct, frozen=True, kw_only=True):
+class SessionArchived(Value, frozen=True, kw_only=True):
     """The session takes no more stimuli; it can still be read."""
 
     session_id: str
 
 
-class SessionDeleted(Struct, frozen=True, kw_only=True):
+class SessionDeleted(Value, frozen=True, kw_only=True):
     """The session is gone for its users; its events stay until retention removes them."""
 
     session_id: str
 
 
-class TurnStarted(Struct, frozen=True, kw_only=True):
+class TurnStarted(Value, frozen=True, kw_only=True):
     """A stretch of thinking about `item_ids` began; `input` is what the model is told."""
 
     turn_id: str
@@ -55,7 +56,7 @@ class TurnStarted(Struct, frozen=True, kw_only=True):
     backstop_s: float
 
 
-class ModelResponded(Struct, frozen=True, kw_only=True):
+class ModelResponded(Value, frozen=True, kw_only=True):
     """One model response; never asked for again. `step` counts them from 0 in the turn."""
 
     turn_id: str
@@ -67,7 +68,7 @@ class ModelResponded(Struct, frozen=True, kw_only=True):
     epoch: int
 
 
-class ToolCallStarted(Struct, frozen=True, kw_only=True):
+class ToolCallStarted(Value, frozen=True, kw_only=True):
     """A tool is about to run; what a crash does to it is said by `effect`."""
 
     turn_id: str
@@ -79,7 +80,7 @@ class ToolCallStarted(Struct, frozen=True, kw_only=True):
     epoch: int
 
 
-class ToolCallFinished(Struct, frozen=True, kw_only=True):
+class ToolCallFinished(Value, frozen=True, kw_only=True):
     """The one result of a call; `content` is what the model reads."""
 
     turn_id: str
@@ -90,7 +91,7 @@ class ToolCallFinished(Struct, frozen=True, kw_only=True):
     epoch: int
 
 
-class TurnSuspended(Struct, frozen=True, kw_only=True):
+class TurnSuspended(Value, frozen=True, kw_only=True):
     """The turn waits inside `call_id`; a timer ends the wait after `wait_s` seconds."""
 
     turn_id: str
@@ -100,7 +101,7 @@ class TurnSuspended(Struct, frozen=True, kw_only=True):
     epoch: int
 
 
-class TurnResumed(Struct, frozen=True, kw_only=True):
+class TurnResumed(Value, frozen=True, kw_only=True):
     """The turn goes on from its last recorded step, in flight `epoch`."""
 
     turn_id: str
@@ -108,14 +109,14 @@ class TurnResumed(Struct, frozen=True, kw_only=True):
     epoch: int
 
 
-class TurnYielded(Struct, frozen=True, kw_only=True):
+class TurnYielded(Value, frozen=True, kw_only=True):
     """The worker is leaving; another one carries on from the last step."""
 
     turn_id: str
     epoch: int
 
 
-class TurnEnded(Struct, frozen=True, kw_only=True):
+class TurnEnded(Value, frozen=True, kw_only=True):
     """The turn is over; `usage` and `responses` are its totals."""
 
     turn_id: str

@@ -5,21 +5,20 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal
 
-from msgspec import Struct
-
 from undivided.domain.policy import Policy
+from undivided.domain.value import Value
 from undivided.domain.waits import Wait
 
 Lifecycle = Literal["started", "paused", "stopped", "deleted"]
 
 
-class Idle(Struct, frozen=True, tag="idle"):
+class Idle(Value, frozen=True, tag="idle"):
     """Nothing is in focus."""
 
     since: datetime
 
 
-class Focused(Struct, frozen=True, tag="focused"):
+class Focused(Value, frozen=True, tag="focused"):
     """A turn is at work on `item_ids`; `stop_by` names who asked it to stop."""
 
     turn_id: str
@@ -30,7 +29,7 @@ class Focused(Struct, frozen=True, tag="focused"):
     stop_by: str | None = None
 
 
-class Suspended(Struct, frozen=True, tag="suspended"):
+class Suspended(Value, frozen=True, tag="suspended"):
     """A turn waits until `until` at the latest and holds nothing."""
 
     turn_id: str
@@ -45,7 +44,7 @@ class Suspended(Struct, frozen=True, tag="suspended"):
 Attention = Idle | Focused | Suspended
 
 
-class AgentRow(Struct, frozen=True, kw_only=True):
+class AgentRow(Value, frozen=True, kw_only=True):
     """One agent: configuration, attention, and the counters that accepting reads.
 
     `waiting` counts the queued items, `next_seq` is the place the next stimulus gets.
@@ -69,7 +68,7 @@ class AgentRow(Struct, frozen=True, kw_only=True):
     changed_at: datetime
 
 
-class FlightRow(Struct, frozen=True, kw_only=True):
+class FlightRow(Value, frozen=True, kw_only=True):
     """Who holds an agent. `held` is false between flights; the epoch never falls."""
 
     id: str
@@ -79,7 +78,7 @@ class FlightRow(Struct, frozen=True, kw_only=True):
     since: datetime
 
 
-class MemoryRow(Struct, frozen=True, kw_only=True):
+class MemoryRow(Value, frozen=True, kw_only=True):
     """One entry of an agent's working memory; `id` is `<agent id>/<key>`."""
 
     id: str

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from msgspec import Struct
-
 from undivided.domain.events.items import Delivery, Payload, Sender
 from undivided.domain.outcomes import Outcome
+from undivided.domain.value import Value
 
 
-class Queued(Struct, frozen=True, tag="queued", tag_field="status"):
+class Queued(Value, frozen=True, tag="queued", tag_field="status"):
     """It waits, not to be picked before `not_before` if that is given."""
 
     not_before: datetime | None = None
 
 
-class Processing(Struct, frozen=True, tag="processing", tag_field="status"):
+class Processing(Value, frozen=True, tag="processing", tag_field="status"):
     """It is in the focus of a turn, suspended turns included."""
 
     turn_id: str
     started_at: datetime
 
 
-class Done(Struct, frozen=True, tag="completed", tag_field="status"):
+class Done(Value, frozen=True, tag="completed", tag_field="status"):
     """Its turn ended; `outcome` says how."""
 
     turn_id: str
@@ -32,7 +31,7 @@ class Done(Struct, frozen=True, tag="completed", tag_field="status"):
     outcome: Outcome
 
 
-class Stopped(Struct, frozen=True, tag="cancelled", tag_field="status"):
+class Stopped(Value, frozen=True, tag="cancelled", tag_field="status"):
     """Somebody ended it before it was handled."""
 
     by: str
@@ -40,7 +39,7 @@ class Stopped(Struct, frozen=True, tag="cancelled", tag_field="status"):
     turn_id: str | None = None
 
 
-class DeadLetter(Struct, frozen=True, tag="dead_letter", tag_field="status"):
+class DeadLetter(Value, frozen=True, tag="dead_letter", tag_field="status"):
     """It was given up, and people were told once, in `notice_id`."""
 
     turn_id: str
@@ -53,7 +52,7 @@ ItemPhase = Queued | Processing | Done | Stopped | DeadLetter
 TERMINAL = ("completed", "cancelled", "dead_letter")
 
 
-class Tries(Struct, frozen=True):
+class Tries(Value, frozen=True):
     """How often an item was tried and why it came back, each cause by itself."""
 
     picked: int = 0
@@ -62,7 +61,7 @@ class Tries(Struct, frozen=True):
     timeouts: int = 0
 
 
-class ItemRow(Struct, frozen=True, kw_only=True):
+class ItemRow(Value, frozen=True, kw_only=True):
     """One stimulus in one mailbox. `seq` is kept on every way back into the queue."""
 
     id: str

@@ -5,16 +5,15 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal
 
-from msgspec import Struct
-
 from undivided.domain.dialogue import Usage
 from undivided.domain.outcomes import Outcome
+from undivided.domain.value import Value
 from undivided.domain.waits import Wait
 
 SessionStatus = Literal["active", "archived", "deleted"]
 
 
-class SessionRow(Struct, frozen=True, kw_only=True):
+class SessionRow(Value, frozen=True, kw_only=True):
     """One conversation of one agent; `turns` and `responses` number what comes next."""
 
     id: str
@@ -29,13 +28,13 @@ class SessionRow(Struct, frozen=True, kw_only=True):
     changed_at: datetime
 
 
-class TurnRunning(Struct, frozen=True, tag="running", tag_field="status"):
+class TurnRunning(Value, frozen=True, tag="running", tag_field="status"):
     """It is at work until `deadline` at the latest."""
 
     deadline: datetime
 
 
-class TurnWaiting(Struct, frozen=True, tag="suspended", tag_field="status"):
+class TurnWaiting(Value, frozen=True, tag="suspended", tag_field="status"):
     """It waits in `call_id`; `left_s` of its backstop remain for afterwards."""
 
     call_id: str
@@ -45,7 +44,7 @@ class TurnWaiting(Struct, frozen=True, tag="suspended", tag_field="status"):
     left_s: float
 
 
-class TurnOver(Struct, frozen=True, tag="ended", tag_field="status"):
+class TurnOver(Value, frozen=True, tag="ended", tag_field="status"):
     """It ended."""
 
     outcome: Outcome
@@ -55,7 +54,7 @@ class TurnOver(Struct, frozen=True, tag="ended", tag_field="status"):
 TurnPhase = TurnRunning | TurnWaiting | TurnOver
 
 
-class TurnRow(Struct, frozen=True, kw_only=True):
+class TurnRow(Value, frozen=True, kw_only=True):
     """One turn; its steps are the events of its session from `first_version` on."""
 
     id: str
@@ -77,7 +76,7 @@ class TurnRow(Struct, frozen=True, kw_only=True):
     started_at: datetime
 
 
-class ActivityRow(Struct, frozen=True, kw_only=True):
+class ActivityRow(Value, frozen=True, kw_only=True):
     """What was done about an item, in one turn; `id` is the turn's."""
 
     id: str
@@ -91,7 +90,7 @@ class ActivityRow(Struct, frozen=True, kw_only=True):
     ended_at: datetime | None
 
 
-class DecisionRow(Struct, frozen=True, kw_only=True):
+class DecisionRow(Value, frozen=True, kw_only=True):
     """One decision of an agent's attention, and the event that carried it out."""
 
     id: str
@@ -109,7 +108,7 @@ class DecisionRow(Struct, frozen=True, kw_only=True):
     made_at: datetime
 
 
-class NoticeRow(Struct, frozen=True, kw_only=True):
+class NoticeRow(Value, frozen=True, kw_only=True):
     """Something people were told."""
 
     id: str

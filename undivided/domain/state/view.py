@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from msgspec import Struct
-
 from undivided.domain.state.agent import AgentRow, FlightRow
 from undivided.domain.state.item import ItemRow
+from undivided.domain.value import Value
 
 
-class AgentView(Struct, frozen=True, kw_only=True):
+class AgentView(Value, frozen=True, kw_only=True):
     """An agent, its flight, the best of its eligible items, and the items in its focus.
 
     `queue` holds only items that may be picked `now`, best first, as many as were asked for,
