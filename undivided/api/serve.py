@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 
 import uvicorn
@@ -42,4 +43,5 @@ async def serve(settings: Settings, host: str, port: int) -> None:
         server_header=False,
         proxy_headers=False,
     )
+    gc.freeze()  # what is there by now stays, and need not be looked at again and again
     await _Server(config, app).serve()

@@ -51,14 +51,20 @@ def bare_connection(redis_url: str) -> AbstractConnection:
 class BestEffort(Generic[T]):
     """Sends what it is offered in batches, or drops it when Redis does not take it.
 
-    `commands` turns one batch into Redis commands. `healthy`: whether Redis answered last.
+    `commands` turns one batch into Redis commands; after one has left, the next gathers for
+    `gather_s`. `healthy`: whether Redis answered last.
     `dropped`: how many offers never arrived. Only the loop that called `start` may offer.
     """
 
-    def __init__(self, redis_url: str, commands: Callable[[list[T]], list[Command]]) -> None:
+    def __init__(
+        self,
+        redis_url: str,
+        commands: Callable[[list[T]], list[Command]],
+        gather_s: float = 0,
+    ) -> None:
         self.healthy = True
         self.dropped = 0
-        self._commands = commands
+        self._commands, self._gather_s = commands, gather_s
         self._connection = bare_connection(redis_url)
         self._waiting: dict[T, None] = {}
         self._offered = asyncio.Event()
@@ -98,6 +104,8 @@ class BestEffort(Generic[T]):
             self._offered.clear()
             while self._waiting:
                 await self._send_some()
+                if self._gather_s and self._open:
+                    await asyncio.sleep(self._gather_s)
 
     async def _send_some(self) -> None:
         batch = list(islice(self._waiting, BATCH))

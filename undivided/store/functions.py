@@ -135,9 +135,14 @@ BEGIN
     PERFORM log_take(p_tenant, p_agent);
   END IF;
   FOR n IN 1 .. coalesce(array_length(p_streams, 1), 0) LOOP
-    PERFORM log_grow(p_tenant, p_streams[n], p_expected[n], p_grown[n]);
+    -- What is most likely, without the call.
+    UPDATE streams t SET version = p_expected[n] + p_grown[n]
+      WHERE t.tenant = p_tenant AND t.stream = p_streams[n] AND t.version = p_expected[n];
+    IF NOT FOUND THEN
+      PERFORM log_grow(p_tenant, p_streams[n], p_expected[n], p_grown[n]);
+    END IF;
   END LOOP;
-  IF p_edition IS NOT NULL THEN
+  IF p_edition <> (SELECT b.edition FROM log_base b) THEN
     PERFORM log_edition(p_edition);
   END IF;
 END $$;

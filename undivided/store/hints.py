@@ -33,6 +33,8 @@ CANCEL = "cancel"
 SUBSCRIBED_WITHIN_S = 0.25
 CONNECTED_WITHIN_S = 1.0
 QUIET_S = 5.0
+GATHER_S = 0.002
+"""What a busy process has to say within this time leaves together."""
 PAUSE_S, LONGEST_PAUSE_S = 0.05, 0.5
 # Said twice these say no more than once; in any other topic that is two different hints.
 IDEMPOTENT = frozenset({TAIL, CANCEL})
@@ -62,7 +64,9 @@ class Hints:
     def __init__(self, redis_url: str, namespace: str) -> None:
         self.healthy = False
         self._prefix = f"{namespace}:hint:"
-        self._saying = BestEffort[tuple[str, bytes, int]](redis_url, self._publish_commands)
+        self._saying = BestEffort[tuple[str, bytes, int]](
+            redis_url, self._publish_commands, GATHER_S
+        )
         self._serials = count(1)
         self._connection = bare_connection(redis_url)
         self._audiences: dict[str, _Audience] = {}

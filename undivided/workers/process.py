@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import os
 import signal
@@ -51,6 +52,7 @@ async def work(settings: Settings, threads: int) -> None:
     await _reachable(settings, leaving.begun)
     worker = Worker(settings, threads)
     await worker.start()
+    gc.freeze()  # what is there by now stays, and need not be looked at again and again
     try:
         await worker.run(leaving)
     finally:
