@@ -59,6 +59,18 @@ async def test_a_transcript_comes_in_pages(api: Api, log: Log) -> None:
     assert [len(page) for page in pages] == [3, 3, 3, 1]
 
 
+async def test_what_waits_for_an_agent_with_the_longest_name(api: Api, log: Log) -> None:
+    """Its session is named after it as far as there is room, and counts what names no session."""
+    name = "a" * 128
+    await api.agent(name)
+    await api.chat(name, "one")
+    await turns.begin(log, name)
+    await api.chat(name, "two")
+    (session,) = (await api.get("/sessions", agentId=name))["items"]
+    assert session["pendingCount"] == 1
+    assert await api.get(f"/sessions/{session['id']}") == session
+
+
 async def test_a_session_counts_what_waits_for_it(api: Api, log: Log) -> None:
     await api.agent("ada")
     await api.chat("ada", "one")

@@ -16,9 +16,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from undivided.domain.attention import chat_session
 from undivided.domain.coordinates import Coordinate
 from undivided.domain.errors import Unavailable
-from undivided.domain.ids import session_id_of
 from undivided.domain.recorded import agent_stream, session_stream
 from undivided.store.database import Database
 from undivided.store.following import POLL_S, Patience
@@ -79,9 +79,7 @@ async def item_followed(database: Database, agent_id: str, place: Coordinate) ->
         return None
     item_id, session_id, turn_id, over = row
     after = Coordinate(place.txid, place.position - 1) if over else place
-    return Followed(
-        agent_id, item_id, session_id or session_id_of(("ses", agent_id)), after, turn_id
-    )
+    return Followed(agent_id, item_id, session_id or chat_session(agent_id), after, turn_id)
 
 
 Happened = Step | Piece | Quiet

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from undivided.domain.attention import chat_session
 from undivided.domain.errors import NotFound
 from undivided.domain.recorded import agent_stream, session_stream
 from undivided.domain.state.session import SessionRow
@@ -21,11 +22,13 @@ CHATS = [kind.name for kind in REGISTRY.values() if kind.scenario == "chat"]
 
 _PAGE = """
 SELECT to_jsonb(s)::text, t.version, e.txid || '-' || e.position,
-       (SELECT count(*) FROM items i
-         WHERE i.tenant = s.tenant AND i.agent_id = s.agent_id AND i.status = 'queued'
-           AND (i.session_id = s.id OR i.session_id IS NULL AND s.id = 'ses_' || s.agent_id
-                AND i.source_type = ANY(%(chats)s)))
+       p.named, p.unnamed
   FROM sessions s
+  JOIN LATERAL (SELECT count(*) FILTER (WHERE i.session_id = s.id) AS named,
+                       count(*) FILTER (WHERE i.session_id IS NULL
+                                          AND i.source_type = ANY(%(chats)s)) AS unnamed
+                  FROM items i WHERE i.tenant = s.tenant AND i.agent_id = s.agent_id
+                                 AND i.status = 'queued') p ON true
   JOIN streams t ON t.tenant = s.tenant AND t.stream = 'session:' || s.id
   JOIN events e ON e.tenant = t.tenant AND e.stream = t.stream AND e.version = t.version
  WHERE s.tenant = %(tenant)s AND s.status <> 'deleted'
@@ -118,7 +121,7 @@ async def _pending_then(reading: Reading, row: SessionRow) -> int:
         return 0
     agent = await past_of(reading.database, agent_stream(row.agent_id), reading.at)
     items = agent.items.values() if agent is not None else ()
-    main = row.id == f"ses_{row.agent_id}"
+    main = row.id == chat_session(row.agent_id)
     return sum(
         item.phase.__struct_config__.tag == "queued"
         and (
@@ -129,8 +132,10 @@ async def _pending_then(reading: Reading, row: SessionRow) -> int:
     )
 
 
-def _then(text: str, revision: int, position: str, pending: int) -> SessionThen:
-    return SessionThen(_session_of(text), revision, position, pending)
+def _then(text: str, revision: int, position: str, named: int, unnamed: int) -> SessionThen:
+    row = _session_of(text)
+    main = row.id == chat_session(row.agent_id)
+    return SessionThen(row, revision, position, named + unnamed if main else named)
 
 
 async def _known(reading: Reading, agent_id: str) -> None:
