@@ -17,7 +17,9 @@ Round trips, not flushes, are the cost of an append, so that each of these is on
   committed. No variable has the type of a table: a call that waits for the lock would meet
   another table after a rebuild. A process that is frozen between the view and its append is cut
   off by Postgres: its open transaction would stop the agent, and every reader of the log.
-- `sweep` renews a worker's lease and answers what nobody is looking after. Chance decides who
+- `sweep` renews a worker's lease and answers what nobody is looking after. Flights that lost
+  their worker and waits that are over are found at once, however much there is; of the agents
+  that want a worker each sweep looks at the next thousand, and so gets round. Chance decides who
   comes first where there are too many: agents that nothing can be done for at present (an item
   of a type that only a newer release knows) must not stand before all others for ever.
 
@@ -244,7 +246,8 @@ END $$;
 """
 
 _SWEEP = """
-CREATE OR REPLACE FUNCTION sweep(p_worker text, p_lease_s double precision, p_limit int)
+CREATE OR REPLACE FUNCTION sweep(p_worker text, p_lease_s double precision, p_limit int,
+                                 p_after text)
 RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE
   v_now timestamptz := clock_timestamp();
@@ -252,6 +255,7 @@ DECLARE
   v_frozen jsonb;
   v_agents jsonb;
   v_stops jsonb;
+  v_after text;
 BEGIN
   UPDATE workers SET lease_until = v_now + make_interval(secs => p_lease_s)
     WHERE id = p_worker AND lease_until >= v_now;
@@ -282,40 +286,42 @@ BEGIN
       WHERE locktype = 'advisory' AND objsubid = 1 AND granted
         AND database = (SELECT oid FROM pg_database WHERE datname = current_database())),
   orphaned AS (
-    SELECT a.id FROM agents a JOIN flights f ON f.tenant = a.tenant AND f.id = a.id
-      WHERE a.wants_worker AND a.attention_state = 'focused'
-        AND NOT EXISTS (SELECT 1 FROM held
-                          WHERE held.lock_key = hashtextextended(f.tenant || '/' || f.id, 0))
+    SELECT f.id FROM flights f
+      WHERE f.held AND NOT EXISTS (SELECT 1 FROM held
+        WHERE held.lock_key = hashtextextended(f.tenant || '/' || f.id, 0))
       ORDER BY random() LIMIT p_limit),
   due AS (
     SELECT t.agent_id AS id FROM turns t
       WHERE t.wake_at <= v_now ORDER BY random() LIMIT p_limit),
-  eager AS (
-    SELECT a.id FROM agents a
-      WHERE a.wants_worker AND a.waiting > 0 AND a.attention_state <> 'focused'
-        AND a.lifecycle = 'started'
-        AND EXISTS (SELECT 1 FROM items i WHERE i.tenant = a.tenant AND i.agent_id = a.id
-                      AND i.status = 'queued'
-                      AND (i.not_before IS NULL OR i.not_before <= v_now))
-      ORDER BY random() LIMIT p_limit),
-  stopped AS (
-    SELECT a.id FROM agents a
-      WHERE a.wants_worker AND a.attention_state = 'suspended'
-        AND a.attention->>'stop_by' IS NOT NULL
+  seen AS MATERIALIZED (
+    SELECT a.tenant, a.id, a.attention_state AS state, a.waiting, a.lifecycle,
+           a.attention->>'stop_by' IS NOT NULL AS stopped
+      FROM agents a WHERE a.wants_worker AND a.id > p_after ORDER BY a.id LIMIT 1000),
+  alone AS (
+    SELECT s.id, s.stopped OR s.state = 'focused' AS urgent FROM seen s
+      WHERE CASE
+        WHEN s.state = 'focused' THEN NOT EXISTS (SELECT 1 FROM held
+          WHERE held.lock_key = hashtextextended(s.tenant || '/' || s.id, 0))
+        WHEN s.state = 'suspended' AND s.stopped THEN true
+        ELSE s.waiting > 0 AND s.lifecycle = 'started'
+          AND EXISTS (SELECT 1 FROM items i WHERE i.tenant = s.tenant AND i.agent_id = s.id
+                        AND i.status = 'queued'
+                        AND (i.not_before IS NULL OR i.not_before <= v_now)) END
       ORDER BY random() LIMIT p_limit)
-  SELECT coalesce(jsonb_agg(DISTINCT u.id), '[]') INTO v_agents
-    FROM (SELECT c.id FROM
-           (SELECT id, true AS urgent FROM orphaned UNION ALL SELECT id, true FROM due
-            UNION ALL SELECT id, true FROM stopped UNION ALL SELECT id, false FROM eager) c
-          ORDER BY (c.urgent AND random() < 0.8) DESC, random() LIMIT p_limit) u;
+  SELECT coalesce((SELECT jsonb_agg(DISTINCT u.id)
+             FROM (SELECT c.id FROM
+                    (SELECT id, true AS urgent FROM orphaned UNION ALL SELECT id, true FROM due
+                     UNION ALL SELECT id, urgent FROM alone) c
+                   ORDER BY (c.urgent AND random() < 0.8) DESC, random() LIMIT p_limit) u), '[]'),
+         (SELECT CASE count(*) WHEN 1000 THEN max(seen.id) ELSE '' END FROM seen)
+    INTO v_agents, v_after;
 
   SELECT coalesce(jsonb_agg(a.attention->>'turn_id'), '[]') INTO v_stops
-    FROM agents a JOIN flights f ON f.tenant = a.tenant AND f.id = a.id
-    WHERE a.wants_worker AND a.attention->>'stop_by' IS NOT NULL
-      AND f.held AND f.worker = p_worker;
+    FROM flights f JOIN agents a ON a.tenant = f.tenant AND a.id = f.id
+    WHERE f.held AND f.worker = p_worker AND a.attention->>'stop_by' IS NOT NULL;
 
   RETURN jsonb_build_object('now', v_now, 'alive', v_alive, 'frozen', v_frozen,
-                            'agents', v_agents, 'stops', v_stops);
+                            'agents', v_agents, 'stops', v_stops, 'after', v_after);
 END $$;
 """
 

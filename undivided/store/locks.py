@@ -57,6 +57,8 @@ class Swept(Struct, frozen=True):
     frozen: tuple[str, ...]
     agents: tuple[str, ...]
     stops: tuple[str, ...]
+    after: str = ""
+    """Up to which agent it looked, if there were more than it looks at; the next goes on there."""
 
 
 class _Question(Struct, eq=False):
@@ -78,6 +80,7 @@ class LockConnection:
         self._waiting: list[_Question] = []
         self.worker_id, self.pid = worker_id, pid
         self.held: set[str] = set()
+        self._swept_to = ""
         self.lost = asyncio.Event()
 
     @classmethod
@@ -142,15 +145,18 @@ class LockConnection:
         On this connection, so that its death is noticed within one sweep. A worker whose lease
         is gone has lost its authority: it gives up every flight.
         """
-        statement = "SELECT sweep(%s, %s, %s)::text"
+        statement = "SELECT sweep(%s, %s, %s, %s)::text"
         try:
             async with self._busy:
-                cursor = await self._connection.execute(statement, (self.worker_id, lease_s, limit))
+                cursor = await self._connection.execute(
+                    statement, (self.worker_id, lease_s, limit, self._swept_to)
+                )
                 row = await cursor.fetchone()
         except psycopg.Error as error:
             self.lose()
             raise Unavailable("the lock connection is gone, and every flight with it") from error
         told = msgspec.json.decode(row[0] if row else "{}", type=Swept)
+        self._swept_to = told.after
         if not told.alive:
             self.lose()
         return told

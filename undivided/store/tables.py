@@ -158,7 +158,7 @@ agents = Table(
     Column("changed_at", _AT, nullable=False),
     PrimaryKeyConstraint("tenant", "id"),
     Column("wants_worker", Boolean, info={"folded_as": _WANTS_WORKER}),
-    Index("agents_wanting", "tenant", "id", postgresql_where=text("wants_worker")),
+    Index("agents_wanting", "id", postgresql_where=text("wants_worker")),
 )  # fmt: skip
 
 flights = Table(
@@ -171,6 +171,7 @@ flights = Table(
     Column("held", Boolean, nullable=False),
     Column("since", _AT, nullable=False),
     PrimaryKeyConstraint("tenant", "id"),
+    Index("flights_held", "tenant", "id", postgresql_where=text("held")),
 )  # fmt: skip
 
 items = Table(

@@ -12,7 +12,6 @@ ALTER TABLE log_base ADD COLUMN edition BIGINT DEFAULT 0 NOT NULL;
 
 DROP INDEX agents_eager;
 DROP INDEX agents_focused;
-DROP INDEX flights_held;
 DROP INDEX turns_waiting;
 
 ALTER TABLE agents DROP CONSTRAINT agents_waiting_counted;
@@ -26,12 +25,13 @@ ALTER TABLE agents ALTER COLUMN attention_state DROP EXPRESSION;
 ALTER TABLE items ALTER COLUMN status DROP EXPRESSION;
 ALTER TABLE turns ALTER COLUMN status DROP EXPRESSION;
 ALTER TABLE flights DROP COLUMN lock_key;
+DROP FUNCTION IF EXISTS sweep(text, double precision, int);
 
 ALTER TABLE agents ADD COLUMN wants_worker BOOLEAN;
 UPDATE agents SET wants_worker = (attention->>'type') = 'focused'
   OR (attention->>'stop_by') IS NOT NULL OR (waiting > 0 AND lifecycle = 'started');
 
-CREATE INDEX agents_wanting ON agents (tenant, id) WHERE wants_worker;
+CREATE INDEX agents_wanting ON agents (id) WHERE wants_worker;
 CREATE INDEX turns_waiting ON turns (wake_at) WHERE wake_at IS NOT NULL;
 
 ALTER TABLE items SET (fillfactor = 80);
@@ -77,7 +77,6 @@ CREATE INDEX items_lost ON items (tenant, agent_id, status)
   WHERE status IN ('cancelled','dead_letter');
 CREATE INDEX items_waiting ON items (tenant, agent_id, priority, seq) WHERE status = 'queued';
 CREATE INDEX turns_waiting ON turns (wake_at) WHERE status = 'suspended';
-CREATE INDEX flights_held ON flights (tenant, id) WHERE held;
 CREATE INDEX agents_focused ON agents (tenant, id) WHERE attention_state = 'focused';
 CREATE INDEX agents_eager ON agents (tenant, id)
   WHERE waiting > 0 AND attention_state <> 'focused' AND lifecycle = 'started';
