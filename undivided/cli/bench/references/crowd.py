@@ -10,6 +10,7 @@ that time.
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import sys
 import time
@@ -64,6 +65,7 @@ def _forked(make: Callable[[str, int], Count], url: str, share: int) -> tuple[Te
 
 
 def _serve(count: Count, asked: TextIO, told: TextIO) -> None:
+    gc.freeze()  # as our processes do once they are there
     told.write("ready\n")
     told.flush()
     for line in asked:
