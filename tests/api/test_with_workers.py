@@ -22,6 +22,7 @@ rules:
   - {contains: look, step: 0, reply: "let me see", calls: [{tool: test_return, args: {value: bird}}]}
   - {contains: look, step: 1, reply: "a bird, I think", chunks: 4, delay: 0.2}
   - {contains: slow, reply: "at last", delay: 60}
+  - {contains: soon, reply: "here", delay: 1}
 """  # noqa: E501 one rule a line
 
 
@@ -65,6 +66,27 @@ async def test_a_reply_is_watched_while_a_worker_writes_it(
     assert "".join(f.data["text"] for f in pieces) == "a bird, I think"
     assert frames[-1].data["reply"] == "a bird, I think"
     assert any(piece.id is None for piece in pieces)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "/agents/ada/pause", None),
+        ("PATCH", "/agents/ada", {"policy": {"itemMaxRetries": 1}}),
+        ("PATCH", "/agents/ada", {"name": "Ada L."}),
+    ],
+)
+async def test_what_is_no_stop_lets_the_turn_at_work_finish(
+    live: Api, scripted: dict[str, Any], method: str, path: str, body: dict[str, Any] | None
+) -> None:
+    """Pausing or configuring an agent breaks no call off."""
+    await live.agent("ada", **scripted)
+    waiting = asyncio.create_task(live.post("/agents/ada/messages?wait=20", {"text": "soon"}, 200))
+    await live.until("/agents/ada/mind", lambda mind: mind["attentionState"] == "focused")
+    changed = await live.client.request(method, f"/api{path}", json=body)
+    assert changed.json()["attentionState"] == "focused"
+    told = await waiting
+    assert (told["outcome"], told["reply"]) == ("completed", "here")
 
 
 async def test_a_process_that_leaves_ends_its_streams(

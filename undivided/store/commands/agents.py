@@ -12,6 +12,7 @@ from undivided.domain.agents import ConfigureAgent, CreateAgent
 from undivided.domain.coordinates import Coordinate
 from undivided.domain.errors import Conflict, Rejected
 from undivided.domain.events.catalogue import Event
+from undivided.domain.events.flights import StopRequested
 from undivided.domain.policy import Policy
 from undivided.domain.recorded import Meta, agent_stream
 from undivided.domain.state.agent import AgentRow
@@ -102,7 +103,8 @@ async def _change(
             return Commanded(tx.agent, None)
         appended = await tx.append([tx.addition(*events)], meta)
         before = tx.agent
-    outlet.interrupt(before)
+    if any(isinstance(event, StopRequested) for event in events):
+        outlet.interrupt(before)
     outlet.wake(before)
     after: Any = appended.rows[("agents", agent_id)]
     return Commanded(after, appended.coordinate)
