@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -65,6 +66,9 @@ AGENTS: list[tuple[str, Any, int]] = [
     ("an over-long id", {"name": "x", "id": "x" * 129}, 422),
     ("an unknown field", {"name": "x", "color": "red"}, 422),
     ("an unknown model", {"name": "x", "model": "gpt"}, 422),
+    ("a script that is not there", {"name": "x", "model": "script:/no/where.yaml"}, 422),
+    ("a recording that is not there", {"name": "x", "model": "rehearsal:/no/where.json"}, 422),
+    ("a script that has no end", {"name": "x", "model": "script:/dev/zero"}, 422),
     ("an unknown policy", {"name": "x", "policy": {"speed": 1}}, 422),
     ("a policy out of range", {"name": "x", "policy": {"mailboxCapacity": 0}}, 422),
     ("a policy of another type", {"name": "x", "policy": {"intake": "all"}}, 422),
@@ -115,6 +119,23 @@ async def test_bad_agents_are_refused(api: Api, count: Any) -> None:
         assert answer.status_code == status, f"{what}: {answer.text}"
         check_problem(answer, status)
     assert count() == 0
+
+
+async def test_a_mistake_in_a_script_is_told_with_its_line(
+    api: Api, count: Any, tmp_path: Path
+) -> None:
+    """Now, and not at the first turn."""
+    await api.agent("ada")
+    before, script = count(), tmp_path / "plan.yaml"
+    script.write_text("rules:\n- repl: x\n", encoding="utf-8")
+    for answer in (
+        await api.client.post("/api/agents", json={"name": "x", "model": f"script:{script}"}),
+        await api.client.patch("/api/agents/ada", json={"model": f"script:{script}"}),
+    ):
+        check_problem(answer, 422)
+        assert "plan.yaml, line 2: rules[0].repl is not known" in answer.json()["detail"]
+        assert answer.json()["errors"][0]["field"] == "model"
+    assert count() == before
 
 
 async def test_unknown_types_are_told_with_those_there_are(api: Api) -> None:

@@ -178,13 +178,6 @@ class TestScripts:
         said = await refusal(models(default=f"script:{path}"), request())
         assert said == f"{path} cannot be read: No such file or directory"
 
-    async def test_check_names_every_mistake_of_the_config(self, path: Path) -> None:
-        write(path, "rules:\n- repl: x\n")
-        door = models(bad=f"script:{path}", gone="rehearsal:/no/where.json", good="offline")
-        first, second = await door.check()
-        assert first.startswith(f"model profile bad: {path}, line 2: rules[0].repl is not known")
-        assert second.startswith("model profile gone: /no/where.json cannot be read")
-
 
 class TestRehearsals:
     """Recordings come from a file or from the store."""

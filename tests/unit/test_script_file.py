@@ -10,7 +10,7 @@ from tests.unit.requests import request
 from undivided.domain.errors import Invalid
 from undivided.domain.scenarios import SCENARIOS
 from undivided.domain.script import Script, choose
-from undivided.workers.model_script import read_script
+from undivided.store.model_sources import read_script
 
 CONTRACT = """\
 rules:                        # first match wins; no match: reply "ok"

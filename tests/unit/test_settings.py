@@ -208,6 +208,22 @@ class TestMistakes:
         assert said.startswith('undivided.toml, line 2: model "gpt-5" is not one that can be asked')
         assert '"script:FILE"' in said
 
+    @pytest.mark.parametrize(
+        ("kind", "content", "said"),
+        [
+            ("script", "rules:\n- repl: x\n", ", line 2: rules[0].repl is not known"),
+            ("script", "rules: [\n", ", line 2: not YAML"),
+            ("rehearsal", '{"agents":\n3,}', ", line 2: not JSON"),
+        ],
+    )
+    def test_a_mistake_in_a_file_that_answers_is_told(
+        self, tmp_path: Path, kind: str, content: str, said: str
+    ) -> None:
+        """Now, with its own line, and not at the first turn."""
+        (tmp_path / "answers").write_text(content, encoding="utf-8")
+        told = mistake(tmp_path, f'[models.a]\nmodel = "{kind}:answers"\n')
+        assert told.startswith(f"answers{said}")
+
     def test_a_config_that_is_not_there_is_told(self, tmp_path: Path) -> None:
         """The path is in the sentence."""
         missing = tmp_path / "gone.toml"

@@ -17,6 +17,7 @@ from msgspec import Meta, Struct
 from undivided.domain.errors import Invalid
 from undivided.domain.policy import DEFAULT_POLICY, Policy, adopt
 from undivided.store.config_mistakes import SettingsMistake, Source, because, explained, unknown_key
+from undivided.store.model_sources import look_into
 
 Amount = Annotated[float, Meta(ge=0)]
 Seconds = Annotated[float, Meta(gt=0)]
@@ -170,7 +171,12 @@ def _placed(source: Source, name: str, profile: ModelProfile) -> ModelProfile:
     found = [path for path in (source.path.parent / rest, Path(rest)) if path.is_file()]
     if not found:
         raise source.mistake(where, f"{kind} file {rest} is not there; give a path to a file")
-    return msgspec.structs.replace(profile, model=f"{kind}:{found[0].resolve()}")
+    model = f"{kind}:{found[0].resolve()}"
+    try:
+        look_into(model)
+    except Invalid as error:
+        raise SettingsMistake(str(error)) from None
+    return msgspec.structs.replace(profile, model=model)
 
 
 def _policy(source: Source, given: dict[str, Any]) -> dict[str, Any]:

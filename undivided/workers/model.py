@@ -26,11 +26,12 @@ from undivided.domain.dialogue import (
     UserSaid,
 )
 from undivided.domain.errors import FailureKind, Invalid, ModelFailed, NotFound
+from undivided.store.model_sources import read_script
 from undivided.store.settings import Config, ModelProfile, Price
 from undivided.workers.model_files import ParsedFiles
 from undivided.workers.model_offline import answer_offline
 from undivided.workers.model_rehearsal import Rehearsals
-from undivided.workers.model_script import answer_from, read_script
+from undivided.workers.model_script import answer_from
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelRequestPart, ModelResponse
@@ -78,20 +79,6 @@ class Models:
         except (Invalid, NotFound) as error:
             raise ModelFailed("refused", str(error)) from error
         return replace(reply, usage=priced(reply.usage, profile.price))
-
-    async def check(self) -> tuple[str, ...]:
-        """What is wrong with the scripts and recordings that the config names, in sentences."""
-        mistakes = []
-        for name, profile in self._profiles.items():
-            kind, _, source = profile.model.partition(":")
-            try:
-                if kind == "script":
-                    await self._scripts.get(source)
-                elif kind == "rehearsal":
-                    await self._rehearsals.recording(source)
-            except (Invalid, NotFound) as error:
-                mistakes.append(f"model profile {name}: {error}")
-        return tuple(mistakes)
 
     async def aclose(self) -> None:
         """Close the connections to providers."""

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from undivided.domain.errors import Invalid
+from undivided.store.model_sources import content_of, unreadable
 
 Parsed = TypeVar("Parsed")
 _Stamp = tuple[int, int, int]
@@ -38,11 +38,7 @@ class ParsedFiles(Generic[Parsed]):
         return kept[1]
 
     def _read(self, path: str) -> Parsed:
-        try:
-            content = Path(path).read_bytes()
-        except OSError as error:
-            raise _unreadable(path, error) from error
-        return self._parse(content, path)
+        return self._parse(content_of(path), path)
 
 
 class ParsedRecordings(Generic[Parsed]):
@@ -78,10 +74,5 @@ def _stamp(path: str) -> _Stamp:
     try:
         found = Path(path).stat()
     except (OSError, ValueError) as error:
-        raise _unreadable(path, error) from error
+        raise unreadable(path, error) from error
     return found.st_mtime_ns, found.st_size, found.st_ino
-
-
-def _unreadable(path: str, error: Exception) -> Invalid:
-    reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-    return Invalid(f"{path} cannot be read: {reason}", "model")

@@ -8,11 +8,9 @@ from msgspec.structs import replace
 
 from undivided.domain.dialogue import ModelReply, ModelRequest
 from undivided.domain.rehearsal import Recording, parse_recording, respond
+from undivided.store.model_sources import UPLOADED
 from undivided.workers.model_files import ParsedFiles, ParsedRecordings
 from undivided.workers.model_script import stream
-
-UPLOADED = "recording:"
-"""How a rehearsal names an uploaded recording, by the sha256 of its content, instead of a file."""
 
 
 class Rehearsals:
@@ -22,7 +20,7 @@ class Rehearsals:
         self._files = ParsedFiles(parse_recording)
         self._uploaded = ParsedRecordings(parse_recording, recordings)
 
-    async def recording(self, source: str) -> Recording:
+    async def _recording(self, source: str) -> Recording:
         """The recording that `source` names: a file, or `recording:` and a digest."""
         if source.startswith(UPLOADED):
             return await self._uploaded.get(source.removeprefix(UPLOADED))
@@ -36,6 +34,6 @@ class Rehearsals:
         Raises:
             ModelFailed: the request differs from the recorded one, or none is left.
         """
-        reply = respond(await self.recording(source), request)
+        reply = respond(await self._recording(source), request)
         await stream(reply.text, 1, on_delta)
         return replace(reply, model=f"rehearsal:{source}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 from fastapi import APIRouter, Request, Response
@@ -28,6 +29,7 @@ from undivided.domain.recorded import Meta
 from undivided.store.commands import agents as commands
 from undivided.store.commands.agents import Commanded
 from undivided.store.commands.outlet import Outlet
+from undivided.store.model_sources import look_into
 from undivided.store.queries import agents as queries
 from undivided.store.queries.agents import AgentPlace
 from undivided.store.queries.reading import Reading
@@ -41,7 +43,7 @@ async def create_agent(request: Request) -> Response:
     """Bring an agent into being; it is started."""
     parts, raw = parts_of(request), await raw_body(request)
     body, escaped = parsed(raw, NewAgent)
-    check_model(parts, body.model)
+    await check_model(parts, body.model)
     instructions = restored(body.instructions) if escaped else body.instructions
 
     async def effect(claim: Claim) -> Response:
@@ -98,7 +100,7 @@ async def configure_agent(request: Request, agent_id: str) -> Response:
     body, escaped = parsed(raw, AgentChanges)
     named = body.model_fields_set
     if "model" in named:
-        check_model(parts, body.model)
+        await check_model(parts, body.model)
     instructions = restored(body.instructions) if escaped else body.instructions
     command = ConfigureAgent(
         name=body.name if "name" in named else UNSET,
@@ -165,17 +167,23 @@ async def _told(parts: Parts, done: Commanded) -> Response:
     return answer(agent_shape(done.agent, token_or(done.coordinate, seen)))
 
 
-def check_model(parts: Parts, model: str) -> None:
-    """Refuse a model that is neither a profile of the config nor a provider's.
+async def check_model(parts: Parts, model: str) -> None:
+    """Refuse a model that is neither a profile of the config nor a provider's nor a good file.
 
     Raises:
-        Invalid: with the profiles there are.
+        Invalid: with the profiles there are, or with the file's line and what is allowed there.
     """
     profiles = parts.settings.config.models
     kind, _, rest = model.partition(":")
-    if model not in profiles and not (kind and rest):
+    if model in profiles:
+        return
+    if not (kind and rest):
         raise Invalid(
             f"unknown model {model[:60]!r}; give a profile ({', '.join(profiles)}) "
             "or PROVIDER:NAME",
             "model",
         )
+    try:
+        await asyncio.to_thread(look_into, model)
+    except Invalid as error:
+        raise Invalid(str(error), "model") from error
