@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
+import pytest
+
 from tests.api.calls import Api
 
 
@@ -35,6 +37,22 @@ async def test_a_stimulus_waits_in_the_mailbox(api: Api) -> None:
     assert item["position"] == accepted["position"]
     assert item["mergedFrom"] == []
     assert (item["category"], item["priority"], item["attempts"]) == ("interaction", 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "role"),
+    [
+        ("human_chat", "user"), ("user_message", "user"), ("a2a_message", "agent"),
+        ("text", "agent"), ("system_event", "system"), ("task_comment", "system"),
+    ],
+)  # fmt: skip
+async def test_who_sends_goes_without_saying(api: Api, kind: str, role: str) -> None:
+    """A chat message is a person's, unless it says otherwise."""
+    await api.agent("ada")
+    body = {"sourceType": kind, "payload": {"content": "hello"}}
+    accepted = await api.post("/agents/ada/mailbox", body)
+    item = await api.get(f"/items/{accepted['itemId']}")
+    assert item["metadata"] == {"senderRole": role}
 
 
 async def test_a_batch_is_accepted_in_order(api: Api) -> None:

@@ -138,6 +138,13 @@ async def test_a_mistake_in_a_script_is_told_with_its_line(
     assert count() == before
 
 
+async def test_a_mistake_is_told_in_our_words(api: Api) -> None:
+    """Nothing of the library that found it."""
+    answer = await api.client.post("/api/agents", json={"name": "x", "id": "a/b"})
+    said = answer.json()["detail"]
+    assert said == "id: must be 1 to 128 letters, digits, '.', '_' or '-'"
+
+
 async def test_unknown_types_are_told_with_those_there_are(api: Api) -> None:
     await api.agent("ada")
     answer = await api.client.post("/api/agents/ada/mailbox", json=chat(sourceType="telepathy"))

@@ -56,6 +56,7 @@ class TestAWholeLife:
         async with await psycopg.AsyncConnection.connect(run["databaseUrl"]) as connection:
             row = await (await connection.execute("SELECT current_user")).fetchone()
         assert row == ("undivided_app",)
+        assert await refused("doctor", "--data", str(up.data)) == (0, "")
         assert await up.stop(signal.SIGINT) == 0
         assert not any(alive(pid) for pid in all_pids(run))
         assert not (up.data / "run.json").exists()

@@ -79,6 +79,11 @@ def app_command(command: tuple[str, ...]) -> Any:
     return found.commands[command[1]] if len(command) > 1 else found
 
 
+def test_it_says_which_release_it_is() -> None:
+    """As whoever reports a fault is asked first."""
+    assert told("--version").startswith("undivided 0.")
+
+
 def test_a_slip_is_answered_with_a_suggestion() -> None:
     """Exit code 2: the call was a mistake."""
     assert "Did you mean 'check'" in told("chekc", code=2)

@@ -88,6 +88,17 @@ class TestStates:
             text.encode()
             step_told(story, step)
 
+    @given(good_histories(steps=3), st.integers(3_990, 4_010))
+    def test_a_long_message_is_shortened_for_a_terminal(
+        self, history: list[Placed], length: int
+    ) -> None:
+        """With what is left out; the state has all of it."""
+        state = state_of(session_of(history))
+        state["messages"][0]["content"] = "x" * length
+        text = shown(state_view(state))
+        assert text.count("x" * 100) <= 40
+        assert (f"({length - 4_000} characters more)" in text) is (length > 4_000)
+
     def test_before_its_beginning_there_is_nothing(self) -> None:
         assert "had not begun" in shown(state_view(state_of(Story("agent", "a", ()))))
 

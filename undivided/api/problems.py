@@ -111,12 +111,17 @@ def _retry_after(error: e.Undivided) -> int | None:
 def invalid_fields(mistakes: list[Any]) -> Response:
     """422 for what a body or query says wrong, field by field."""
     errors = [
-        {"field": ".".join(str(part) for part in mistake["loc"]), "detail": mistake["msg"]}
+        {"field": ".".join(str(part) for part in mistake["loc"]), "detail": _said(mistake["msg"])}
         for mistake in mistakes[:50]
     ]
     first = errors[0] if errors else {"field": "", "detail": "invalid"}
     named = f"{first['field']}: {first['detail']}" if first["field"] else str(first["detail"])
     return problem(422, "invalid", named, errors)
+
+
+def _said(message: str) -> str:
+    """A mistake without pydantic's name for its own kind of error."""
+    return message.removeprefix("Value error, ")
 
 
 async def _undivided(_request: Request, error: Exception) -> Response:

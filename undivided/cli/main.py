@@ -7,7 +7,8 @@ saying something to an agent does not wait for the tools that repair databases.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from importlib.metadata import version
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -75,6 +76,17 @@ app = typer.Typer(
 )
 
 
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"undivided {version('undivided')}")
+        raise typer.Exit
+
+
 @app.callback()
-def undivided() -> None:
+def undivided(
+    _version: Annotated[
+        bool,
+        typer.Option("--version", callback=_tell_version, is_eager=True, help="Say which release."),
+    ] = False,
+) -> None:
     """One undivided attention for every LLM agent."""

@@ -13,6 +13,7 @@ from undivided.domain.errors import Invalid
 
 Category = Literal["interaction", "task", "notification", "system", "orchestration", "team"]
 MergeKey = Literal["taskId", "requirementId", "channelKey"]
+SenderRole = Literal["user", "agent", "system"]
 Priority = Literal[0, 1, 2, 3, 4]
 """0 critical, 1 high, 2 normal, 3 low, 4 background; the lower number wins."""
 
@@ -22,7 +23,8 @@ class StimulusType(Struct, frozen=True):
 
     `scenario` is what a model request says it is about; `activity` is None where handling
     leaves no activity; `merges_by` names the key by which waiting items of this type join;
-    `protected` items are never deferred or dropped by the agent itself.
+    `protected` items are never deferred or dropped by the agent itself; `sender` is who sends
+    one when nobody says who did.
     """
 
     name: str
@@ -36,14 +38,16 @@ class StimulusType(Struct, frozen=True):
     wakes: bool = True
     merges_by: MergeKey | None = None
     protected: bool = False
+    sender: SenderRole = "system"
 
 
 _T = StimulusType
 _ALL = (
-    _T("human_chat", "Chat message", "💬", "interaction", 0, "chat", "chat", protected=True),
+    _T("human_chat", "Chat message", "💬", "interaction", 0, "chat", "chat", protected=True,
+       sender="user"),
     _T("mention", "Mention", "📣", "interaction", 1, "a2a", "chat"),
     _T("a2a_message", "Agent message", "🤝", "interaction", 2, "a2a", "a2a",
-       merges_by="channelKey"),
+       merges_by="channelKey", sender="agent"),
     _T("task_status_update", "Task status", "📌", "task", 1, "task", "internal",
        invokes_model=False),
     _T("task_comment", "Task comment", "🗨", "task", 2, "comment_response", None,
@@ -64,9 +68,9 @@ _ALL = (
     _T("agent_signal", "Signal of a run", "📡", "orchestration", 2, "continuation", "internal"),
     _T("agent_completion", "Completion of a run", "🏁", "orchestration", 1, "continuation",
        "internal"),
-    _T("text", "Team message", "✉", "team", 2, "a2a", "a2a"),
+    _T("text", "Team message", "✉", "team", 2, "a2a", "a2a", sender="agent"),
     _T("user_message", "User message to a team", "💬", "team", 0, "chat", "chat",
-       protected=True),
+       protected=True, sender="user"),
     _T("task_notification", "Task notification", "🔔", "team", 3, "task", "internal",
        invokes_model=False, wakes=False),
     _T("framework_alert", "Framework alert", "⚠", "team", 1, "system", "internal"),

@@ -66,7 +66,7 @@ def stimulus(body: NewStimulus, item_id: str, escaped: bool) -> Accept:
     Raises:
         Invalid: an unknown type, or content that cannot be kept.
     """
-    stimulus_type(body.source_type)
+    kind = stimulus_type(body.source_type)
     payload, sender = body.payload, body.metadata
     if payload.extra:
         check_tree(payload.extra, "payload.extra")
@@ -81,7 +81,7 @@ def stimulus(body: NewStimulus, item_id: str, escaped: bool) -> Accept:
             requirement_id=payload.requirement_id,
             extra=as_it_was(payload.extra),
         ),
-        sender=Sender(sender.sender_id, sender.sender_name, sender.sender_role or "system"),
+        sender=Sender(sender.sender_id, sender.sender_name, sender.sender_role or kind.sender),
         priority=body.priority,
         delivery=body.delivery,
         session_id=body.session_id,

@@ -20,8 +20,9 @@ from rich.table import Table
 from sqlalchemy.exc import DBAPIError
 
 from undivided.cli.client import NO, UNREACHABLE
+from undivided.cli.database import Data
 from undivided.cli.options import AsJson
-from undivided.cli.surroundings import surroundings
+from undivided.cli.surroundings import DEFAULT_DATA, surroundings
 from undivided.domain.errors import Undivided
 from undivided.store.locks import refuse_transaction_pooler
 from undivided.store.migrate import schema_revisions
@@ -47,20 +48,21 @@ def register(app: typer.Typer) -> None:
 
 def doctor(
     config: Annotated[Path | None, typer.Option(help="TOML config file.")] = None,
+    data: Data = DEFAULT_DATA,
     as_json: AsJson = False,
 ) -> None:
     """Check Python, config, database, role, session locks, schema and Redis."""
-    findings = asyncio.run(examine(config))
+    findings = asyncio.run(examine(config, data))
     (_print_json if as_json else _print_table)(findings)
     if code := max(finding.exit_code for finding in findings):
         raise typer.Exit(code)
 
 
-async def examine(config: Path | None) -> list[Finding]:
+async def examine(config: Path | None, data: Path = DEFAULT_DATA) -> list[Finding]:
     """Look at everything in order; what stands on something broken is not looked at."""
     findings = [Finding(name="python", ok=True, detail=platform.python_version())]
     try:
-        settings = load_settings(surroundings(os.environ), config)
+        settings = load_settings(surroundings(os.environ, data), config)
     except Undivided as error:
         return [*findings, _bad("config", str(error))]
     models = ", ".join(f"{name}: {p.model}" for name, p in settings.config.models.items())

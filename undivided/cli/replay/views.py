@@ -17,6 +17,7 @@ from undivided.domain.events.catalogue import CATALOGUE
 from undivided.domain.placed import Placed
 
 _CUT = 300
+_MESSAGE_CUT = 4_000
 
 
 def state_view(shown: State) -> RenderableType:
@@ -126,10 +127,16 @@ def _message(message: State) -> Text:
     who = message.get("tool") or message["role"]
     text = Text(f"{message['position']:>16}  ", style="dim")
     text.append(f"{one_line(who)}: ", style="bold")
-    text.append(plain(message["content"]))
+    text.append(plain(_shortened(message["content"])))
     for call in message.get("toolCalls", ()):
         text.append(f"\n{'':>18}→ {one_line(call['tool'])} {one_line(json.dumps(call['args']))}")
     return text
+
+
+def _shortened(content: str) -> str:
+    """What a terminal takes of a message; `--json` has all of it."""
+    left = len(content) - _MESSAGE_CUT
+    return content if left <= 0 else f"{content[:_MESSAGE_CUT]} … ({left} characters more)"
 
 
 def _told(value: Any) -> str:

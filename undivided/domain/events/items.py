@@ -8,10 +8,10 @@ from msgspec import field
 
 from undivided.domain.decisions import Decision
 from undivided.domain.outcomes import Outcome
+from undivided.domain.stimuli import SenderRole
 from undivided.domain.value import Value
 
 Delivery = Literal["queue", "steer"]
-SenderRole = Literal["user", "agent", "system"]
 RequeueReason = Literal["empty_reply", "failed", "timed_out", "agent_stopped", "left_behind"]
 """Why an item waits again; `left_behind`: a check found it in a turn that was over."""
 
