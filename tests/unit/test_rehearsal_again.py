@@ -25,7 +25,11 @@ def export(*events: tuple[str, dict[str, Any]]) -> Export:
 
 
 def story(
-    told: str = "go", noted: str = "noted", said: str = "gone", session: str = "s1"
+    told: str = "go",
+    noted: str = "noted",
+    said: str = "gone",
+    session: str = "s1",
+    outcome: str = "completed",
 ) -> list[RecordedTurn]:
     """One turn: a stimulus, a tool call, its result, a reply."""
     call = {"id": "c", "tool": "look", "args": {"at": "it"}}
@@ -53,7 +57,7 @@ def story(
                 turn | {"call_id": "c", "tool": "look", "content": noted},
             ),
             ("model.responded", turn | {"text": said, "calls": []}),
-            ("turn.ended", turn | {"outcome": {"type": "completed"}}),
+            ("turn.ended", turn | {"outcome": {"type": outcome}}),
         ).turns
     )
 
@@ -115,3 +119,10 @@ def test_sessions_are_told_apart() -> None:
         "s1": 1,
         "s2": 1,
     }
+
+
+@pytest.mark.parametrize("outcome", ["failed", "timed_out", "cancelled", "interrupted"])
+def test_a_turn_that_was_broken_off_is_not_played_again(outcome: str) -> None:
+    """No recorded answer could break it off once more."""
+    turns = (*story(outcome=outcome), *story(session="s2", outcome="incomplete"))
+    assert by_session(Export(turns, {})) == {"s2": [turns[1]]}

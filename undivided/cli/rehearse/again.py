@@ -3,7 +3,8 @@
 Each session of the agent is played by a fresh agent with the same configuration. It receives
 the same stimuli, its model answers what was recorded, its tools really run; so whatever
 differs comes from changed prompts, tools or code. The first difference of each session is the
-divergence.
+divergence. A turn that failed, was stopped or has not ended is passed over: what broke it off is
+no model's answer, and would not come again.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from undivided.cli.readers.source import Entry, Source
 from undivided.cli.rehearse.cast import slug
 from undivided.cli.rehearse.drive import NotFinished, deliver
 
+_ANSWERED = frozenset({"completed", "incomplete"})
 _KEPT = ("instructions", "tools", "policy", "definition")
 
 
@@ -76,7 +78,7 @@ async def play_again(
     configuration = await client.get(route("agents", agent_id))
     export = await recorded_history(client, agent_id)
     sessions = by_session(export)
-    done, total = 0, len(export.turns)
+    done, total = 0, sum(len(turns) for turns in sessions.values())
     for number, (session_id, turns) in enumerate(sessions.items(), start=1):
         fresh = f"{run}.{number}.{slug(agent_id)}"
         await _hire(client, fresh, configuration, turns)
@@ -89,10 +91,11 @@ async def play_again(
 
 
 def by_session(export: Export) -> dict[str, list[RecordedTurn]]:
-    """The turns of each session, in order."""
+    """The turns of each session that models brought to an end, in order."""
     sessions: dict[str, list[RecordedTurn]] = {}
     for turn in export.turns:
-        sessions.setdefault(turn.started.session_id, []).append(turn)
+        if turn.outcome in _ANSWERED:
+            sessions.setdefault(turn.started.session_id, []).append(turn)
     return sessions
 
 

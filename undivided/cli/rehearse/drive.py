@@ -17,11 +17,11 @@ from msgspec import Struct
 from undivided.cli.client import Client, Patience, route
 from undivided.cli.rehearse.cast import NOTES, Player, cast_players, recording_of, shown, slug
 from undivided.cli.rehearse.plan import Plan, PlannedTurn, Stimulus
+from undivided.domain.stimuli import REGISTRY
 
 TERMINAL = frozenset({"completed", "cancelled", "merged", "dropped", "superseded", "dead_letter"})
 
 _FIRST_LOOK_S, _LONGEST_LOOK_S = 0.01, 0.5
-_ROLES = {"human_chat": "user", "a2a_message": "agent", "system_event": "system"}
 
 
 class Rehearsed(Struct, frozen=True, rename="camel"):
@@ -74,8 +74,8 @@ async def _hire(client: Client, plan: Plan, players: dict[str, Player], run: str
 
 def delivery(stimulus: Stimulus, to: Player, players: dict[str, Player]) -> dict[str, Any]:
     """The body that puts a stimulus into a player's mailbox."""
-    role = _ROLES[stimulus.source_type]
-    sender = {"senderRole": role}
+    role = REGISTRY[stimulus.source_type].sender
+    sender: dict[str, str] = {"senderRole": role}
     if stimulus.sender:
         known = players.get(stimulus.sender) if role == "agent" else None
         sender["senderId"] = known.agent_id if known else slug(stimulus.sender)

@@ -123,11 +123,7 @@ def _turn(turn: _Turn) -> Iterator[tuple[Event, ...]]:
 def _accepted(turn: _Turn) -> i.StimulusAccepted:
     stimulus = turn.plan.stimulus
     kind = REGISTRY[stimulus.source_type]
-    roles: dict[str, i.SenderRole] = {"human_chat": "user", "a2a_message": "agent"}
-    sender = i.Sender(
-        name=shown(stimulus.sender) if stimulus.sender else None,
-        role=roles.get(stimulus.source_type, "system"),
-    )
+    sender = i.Sender(name=shown(stimulus.sender) if stimulus.sender else None, role=kind.sender)
     return i.StimulusAccepted(
         agent_id=turn.agent, item_id=f"mbx_{turn.key}", seq=turn.life.turns + 1,
         source_type=kind.name, priority=kind.priority, payload=i.Payload(stimulus.content),
