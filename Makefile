@@ -36,12 +36,14 @@ test: setup
 
 CONTAINERS := docker compose --project-name undivided-tests --file tests/support/compose.yaml
 
+# One process, for all its tests are guests of one cluster: a transaction that one of them holds
+# open holds back every reader of the log there.
 test-containers: setup
 	@command -v docker >/dev/null || { echo "make test-containers needs Docker" >&2; exit 3; }
 	@$(CONTAINERS) up --detach --wait
 	@UNDIVIDED_TEST_DATABASE_URL=postgresql://postgres:owner@127.0.0.1:15432/postgres \
 		UNDIVIDED_TEST_REDIS_URL=redis://127.0.0.1:16379/0 \
-		$(BIN)/python -m pytest $(ARGS); code=$$?; $(CONTAINERS) down --volumes; exit $$code
+		$(BIN)/python -m pytest -n 0 $(ARGS); code=$$?; $(CONTAINERS) down --volumes; exit $$code
 
 check: setup
 	@$(BIN)/ruff check .
