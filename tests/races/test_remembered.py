@@ -11,7 +11,8 @@ import pytest
 
 from tests.races.hand import Bell, hired
 from tests.races.staging import Stage
-from tests.support.lives import BUSY, BY, accept, answer, begin, create, log_at
+from tests.races.test_strangers import accept_from_the_future
+from tests.support.lives import BUSY, BY, accept, answer, begin, create, log_at, response
 from tests.support.servers import Database
 from undivided.domain import agents, mailbox
 from undivided.domain.errors import Conflict
@@ -22,6 +23,7 @@ from undivided.domain.state.view import AgentView
 from undivided.store.checking import check
 from undivided.store.commands.accepting import accept_stimuli
 from undivided.store.commands.outlet import Outlet
+from undivided.store.flights import QUEUE_SEEN
 from undivided.store.fresh import fresh_id
 from undivided.store.hints import Hints
 from undivided.store.log import Addition, AgentTx, Log
@@ -207,6 +209,46 @@ class TestTurns:
         assert await answer(log, third, "so") is None
         assert await stage.ask("SELECT DISTINCT status FROM items") == [("completed",)]
 
+    async def test_something_waits_behind_what_nobody_knows(self, log: Log) -> None:
+        """C01, C32: the flight saw a view full of other types, and looks again."""
+        await create(log, "ada")
+        await accept_from_the_future(log, "ada", QUEUE_SEEN - 1)
+        await accept(log, "ada", "one", "two")
+        following = await answer(log, await begin(log, "ada"), "so")
+        assert following is not None
+        assert following.item.payload.content == "two"
+
+    async def test_something_is_due_by_then(self, log: Log, stage: Stage) -> None:
+        """C01: what was put off and is due is turned to at once, not at the next sweep."""
+        command = agents.CreateAgent(agent_id="ada", name="ada", policy={"retryBackoffS": [0.01]})
+        events = agents.create(DEFAULT_POLICY, command)
+        await log.append([Addition(agent_stream("ada"), 0, events)], BY)
+        await accept(log, "ada", "one", "two")
+        second = await answer(log, await begin(log, "ada"), "", BUSY)
+        assert second is not None
+        async with asyncio.timeout(10):
+            while not await stage.ask("SELECT 1 FROM items WHERE not_before <= clock_timestamp()"):
+                await asyncio.sleep(0.005)
+        third = await answer(log, second, "so")
+        assert third is not None
+        assert third.item.payload.content == "one"
+
+    async def test_a_repair_under_a_lock(self, log: Log, stage: Stage, database: Database) -> None:
+        """The session is mended while a flight holds the agent: the end does not undo it."""
+        await create(log, "ada")
+        await accept(log, "ada", "one")
+        await answer(log, await begin(log, "ada"), "so")
+        await accept(log, "ada", "two")
+        await stage.ask("UPDATE sessions SET turns = 40")
+        flight = await begin(log, "ada")
+        flight.remembered = None
+        checked = await check(database.app_url)
+        async with log.locked("ada", QUEUE_SEEN) as tx:
+            await repair(database.app_url, checked)
+            ending = flight.session_events(response(flight, "so"))
+            with pytest.raises(Conflict, match="edition"):
+                await tx.append([ending], BY, flight.fence, flight.known(tx.view.edition))
+
     async def test_rows_made_anew_under_a_turn(
         self, log: Log, stage: Stage, database: Database
     ) -> None:
@@ -258,3 +300,12 @@ class TestAskingForLocks:
             with suppress(asyncio.CancelledError):
                 await asking
             assert hand.locks.lost.is_set()
+
+
+async def test_the_same_large_texts_in_another_order(log: Log) -> None:
+    """C12: appends that store the same blobs do not wait for each other crosswise."""
+    for name in ("ada", "bob"):
+        await create(log, name)
+    texts = [str(n) * 300_000 for n in range(4)]
+    for _ in range(3):
+        await asyncio.gather(accept(log, "ada", *texts), accept(log, "bob", *reversed(texts)))

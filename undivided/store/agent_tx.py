@@ -16,16 +16,13 @@ from undivided.domain.state.view import AgentView
 from undivided.projections.table import Rows
 from undivided.store.batch import Addition, Fence, Guards, folded_from, missing, number, written
 from undivided.store.database import Database
-from undivided.store.exchange import Call, HotConnection, Statement, exchange
-from undivided.store.looks import ROW_OF, SessionSeen, load_rows, session_call, session_in
+from undivided.store.exchange import COMMIT, HotConnection, exchange
+from undivided.store.looks import ROW_OF, SessionLook, load_rows, session_call, session_in
 from undivided.store.sending import Appended, send
 
-Basis = Literal["locked", "seen"]
+Basis = Literal["locked", "unlocked"]
 """What a view rests on: the agent's row lock, or nothing but that the agent's stream and the
 edition of its rows are still the same when it appends."""
-
-BEGIN = Call(Statement(b"undivided_begin", b"BEGIN"))
-_COMMIT = Call(Statement(b"undivided_commit", b"COMMIT"))
 
 
 class AgentTx:
@@ -45,14 +42,14 @@ class AgentTx:
         self.connection = connection
         self.view, self.agent = view, view.agent
         self._database, self._queue, self._basis, self._also = database, queue, basis, also
-        self._sessions: dict[str, SessionSeen] = {}
+        self._sessions: dict[str, SessionLook] = {}
 
     async def row(self, table: str, row_id: str) -> Any | None:
         """One projected row as this transaction sees it."""
         found = await load_rows(self.connection, self._database.tenant, {table: {row_id}})
         return found[(table, row_id)]
 
-    async def session(self, session_id: str) -> SessionSeen:
+    async def session(self, session_id: str) -> SessionLook:
         """A session and the version of its stream."""
         if session_id not in self._sessions:
             call = session_call(self._database.tenant, session_id)
@@ -60,9 +57,9 @@ class AgentTx:
             self._sessions[session_id] = session_in(result)
         return self._sessions[session_id]
 
-    def has_seen(self, session_id: str, seen: SessionSeen) -> None:
+    def knows(self, session_id: str, look: SessionLook) -> None:
         """Take over a session that was read together with the view, or is known already."""
-        self._sessions[session_id] = seen
+        self._sessions[session_id] = look
 
     async def waiting(self, types: Sequence[str], limit: int) -> tuple[ItemRow, ...]:
         """The best eligible items of some types, past those of the view."""
@@ -114,7 +111,7 @@ class AgentTx:
         rows |= await load_rows(self.connection, tenant, missing(rows, recorded))
         guards = self._guards(fence)
         write = written(tenant, additions, folded_from(rows, recorded), guards)
-        after = (_COMMIT,) if self._basis == "locked" else ()
+        after = (COMMIT,) if self._basis == "locked" else ()
         return await send(self._database, self.connection, write, guards, *after)
 
     def addition(self, *events: Event) -> Addition:
@@ -142,7 +139,7 @@ class AgentTx:
 
     def _guards(self, fence: Fence | None) -> Guards:
         if self._basis == "locked":
-            return Guards(fence)
+            return Guards(fence, None, self.view.edition)
         takes = self.agent.id if fence is None and self._queue > 0 else None
         return Guards(fence, takes, self.view.edition)
 

@@ -3,15 +3,16 @@
 In a pipeline a statement that fails stops all that follow it, the COMMIT as well, and what has
 no BEGIN is one transaction up to the end of its message. So the guards come first, and then all
 events and rows in one statement: what a statement costs before it has done anything is most of
-what a row costs. Each combination of changes is a statement of its own, and there are few.
+what a row costs. Each combination of changes is a statement of its own: two dozen in ordinary
+use, bounded by what events can do to rows (`row_statements.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from functools import cache
-from itertools import count
+from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -21,7 +22,7 @@ from undivided.domain.events.catalogue import Event
 from undivided.domain.recorded import Meta, Recorded
 from undivided.projections.table import Rows, touched
 from undivided.store.codec import encode, encode_event, escape_text, name_of
-from undivided.store.exchange import Call, Statement
+from undivided.store.exchange import Call, Statement, text_array
 from undivided.store.fresh import fresh_event_id
 from undivided.store.row_statements import Shape, row_changes, sql_of
 
@@ -103,8 +104,7 @@ class Guards(Struct, frozen=True):
     """What must hold for an append, besides the versions of its streams.
 
     `fence`: the flight in whose name it is. `takes`: the agent whose epoch it may raise, if
-    nobody has locked its flight before. `edition`: of the rows it goes by, if they were not
-    read under a lock.
+    nobody has locked its flight before. `edition`: of the rows that it goes by.
     """
 
     fence: Fence | None = None
@@ -127,21 +127,12 @@ def _small(tenant: str, additions: Sequence[Addition], folded: Folded, guards: G
         (fence.agent_id if fence else guards.takes or "").encode(),
         b"%d" % fence.epoch if fence else None,
         None if guards.edition is None else b"%d" % guards.edition,
-        _array(_quoted(a.stream) for a in grown),
-        _array(str(a.expected) for a in grown),
-        _array(str(len(a.events)) for a in grown),
+        text_array(a.stream for a in grown),
+        text_array(str(a.expected) for a in grown),
+        text_array(str(len(a.events)) for a in grown),
     )
     write, blobs = _write_call(tenant.encode(), folded)
     return Write((Call(GUARD, guard), write), 1, folded.events, folded.rows, blobs)
-
-
-def _array(parts: Iterable[str]) -> bytes:
-    return ("{" + ",".join(parts) + "}").encode()
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
 
 
 def _write_call(tenant: bytes, folded: Folded) -> tuple[Call, dict[str, bytes]]:
@@ -177,7 +168,9 @@ def _write(events: int, shapes: tuple[tuple[Shape, int], ...]) -> Statement:
         first += taken
     head = f"WITH {', '.join(parts)}" if parts else ""
     text = head + _EVENTS.format(values=", ".join(f"({row})" for row in rows))
-    return Statement(b"undivided_write_%d" % next(_SERIAL), text.encode())
+    return Statement(
+        b"undivided_write_" + sha256(text.encode()).hexdigest()[:16].encode(), text.encode()
+    )
 
 
 def _large(tenant: str, additions: Sequence[Addition], folded: Folded, guards: Guards) -> Write:
@@ -185,10 +178,10 @@ def _large(tenant: str, additions: Sequence[Addition], folded: Folded, guards: G
     owner, calls = tenant.encode(), list[Call]()
     if guards.takes is not None:
         calls.append(Call(TAKE, (owner, guards.takes.encode())))
+    told = len(calls)
     calls.append(Call(APPEND, (owner, batch.body)))
     if guards.edition is not None:
         calls.append(Call(EDITION, (b"%d" % guards.edition,)))
-    told = calls.index(next(call for call in calls if call.statement is APPEND))
     return Write(tuple(calls), told, folded.events, folded.rows, batch.blobs)
 
 
@@ -205,7 +198,7 @@ def encoded(
     rows: Rows,
     fence: Fence | None,
 ) -> Encoded:
-    """The batch as `log_append` takes it."""
+    """The batch as `log_write` takes it."""
     blobs: dict[str, bytes] = {}
     events = [_event_json(one, blobs) for one in recorded]
     kept: dict[str, list[Raw]] = {}
@@ -218,7 +211,9 @@ def encoded(
     body: dict[str, Any] = {
         "at": recorded[0].at if recorded else None,
         "streams": [
-            {"stream": a.stream, "expected": a.expected, "grown": len(a.events)} for a in additions
+            {"stream": a.stream, "expected": a.expected, "grown": len(a.events)}
+            for a in additions
+            if a.events
         ],
         "events": events,
         "rows": kept,
@@ -252,13 +247,12 @@ GUARD = Statement(b"undivided_guard", b"SELECT log_guard($1, $2, $3, $4, $5, $6,
 TAKE = Statement(b"undivided_take", b"SELECT log_take($1, $2)")
 EDITION = Statement(b"undivided_edition", b"SELECT log_edition($1)")
 APPEND = Statement(
-    b"undivided_append", b"SELECT o_txid, o_position, o_clock FROM log_append($1, $2::jsonb)"
+    b"undivided_append", b"SELECT o_txid, o_position, o_clock FROM log_write($1, $2::jsonb)"
 )
 SMALL = 8
 """Events up to which an append goes in small statements; more go quicker as one JSON."""
 
 
-_SERIAL = count()
 _KINDS = ("uuid", "text", "bigint", "text", "smallint", "jsonb", "int")
 _EVENTS = """
 INSERT INTO events
@@ -290,9 +284,9 @@ FENCED_STEP = Statement(
     b"undivided_fenced_step",
     ("WITH" + _HELD + _GROW_ONE.replace("{fenced}", " AND EXISTS (SELECT FROM held)")).encode(),
 )
-"""One event into one stream: what `log_append` does, as one statement and in half the time.
+"""One event into one stream: what `log_write` does, as one statement and in half the time.
 
-Nothing is written where the version or the epoch is another; `log_append` then says why.
+Nothing is written where the version or the epoch is another; `log_guard` then says why.
 """
 
 

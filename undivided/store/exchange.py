@@ -13,7 +13,7 @@ tell which answer belongs to which question.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -52,7 +52,15 @@ class HotConnection(AsyncConnection[TupleRow]):
         yield from super()._deallocate(name)
 
 
+BEGIN = Call(Statement(b"undivided_begin", b"BEGIN"))
+COMMIT = Call(Statement(b"undivided_commit", b"COMMIT"))
 ROLLBACK = Call(Statement(b"undivided_rollback", b"ROLLBACK"))
+
+
+def text_array(parts: Iterable[str]) -> bytes:
+    """Strings as the text of a Postgres array."""
+    quoted = (part.replace("\\", "\\\\").replace('"', '\\"') for part in parts)
+    return ("{" + ",".join(f'"{part}"' for part in quoted) + "}").encode()
 
 
 async def exchange(connection: HotConnection, *calls: Call) -> list[PGresult]:

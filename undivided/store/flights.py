@@ -27,7 +27,6 @@ from undivided.domain.stimuli import REGISTRY
 from undivided.domain.turn import TurnState, evolve
 from undivided.store.fresh import fresh_id
 from undivided.store.log import Addition, AgentTx, Appended, Fence, Log
-from undivided.store.memory import Remembered
 from undivided.store.steps import turn_state
 
 QUEUE_SEEN = 12
@@ -49,7 +48,7 @@ class Flight(Struct, kw_only=True):
     version: int
     edition: int
     activity: Any | None = None
-    remembered: Remembered | None = None
+    remembered: AgentView | None = None
     """The agent as this flight left it, unless it has appended to the agent's stream since."""
 
     @property
@@ -101,15 +100,15 @@ async def take_off(log: Log, agent_id: str, worker: str) -> Flight | None:
         NotFound, Unavailable: nothing was begun.
     """
     try:
-        async with log.seen(agent_id, QUEUE_SEEN, attention.chat_session(agent_id)) as tx:
+        async with log.unlocked(agent_id, QUEUE_SEEN, attention.chat_session(agent_id)) as tx:
             return await _take_off(tx, worker)
-    except Conflict:  # something was accepted in this very moment: now in line with the others
+    except Conflict:  # the agent moved on in this very moment: now in line with the others
         async with log.locked(agent_id, QUEUE_SEEN) as tx:
             return await _take_off(tx, worker)
 
 
 async def _take_off(tx: AgentTx, worker: str) -> Flight | None:
-    due = attention.what_is_due(await seen(tx), tx.agent)
+    due = attention.what_is_due(await with_known_types(tx), tx.agent)
     epoch = tx.view.flight.epoch + 1 if tx.view.flight else 1
     held = tx.view.flight is not None and tx.view.flight.held
     acquired = f.FlightAcquired(
@@ -130,7 +129,7 @@ async def _take_off(tx: AgentTx, worker: str) -> Flight | None:
             return await _resume(tx, due, acquired)
 
 
-async def seen(tx: AgentTx) -> AgentView:
+async def with_known_types(tx: AgentTx) -> AgentView:
     """The view, with the best items that can matter even if a whole view of others comes first.
 
     Others are those of types that only a newer release knows and, while the agent waits, those
@@ -139,7 +138,7 @@ async def seen(tx: AgentTx) -> AgentView:
     waits = isinstance(tx.agent.attention, Suspended)
     types = [kind.name for kind in REGISTRY.values() if kind.wakes or not waits]
     queue = tx.view.queue
-    if len(queue) < QUEUE_SEEN or any(item.source_type in types for item in queue):
+    if not tx.view.more or any(item.source_type in types for item in queue):
         return tx.view
     return replace(tx.view, queue=await tx.waiting(types, QUEUE_SEEN))
 
@@ -243,10 +242,15 @@ class Opening(Struct, kw_only=True):
         )
 
 
-def _remembered(tx: AgentTx, appended: Appended, focus: ItemRow) -> Remembered | None:
-    """The view as the flight left it; None if it does not show what waits."""
+def _remembered(tx: AgentTx, appended: Appended, focus: ItemRow) -> AgentView | None:
+    """The view as the flight left it; None if it does not show what comes next.
+
+    What waits and is not in it is more than was seen, of unknown types, or put off: whether any
+    of that is due by then, only another look can tell.
+    """
     view = replace(tx.view_after(appended), focus=(focus,))
-    return None if view.more and not view.queue else Remembered.now(view)
+    nothing_waits = view.agent is not None and view.agent.waiting == 0
+    return view if nothing_waits or attention.known_only(view.queue) else None
 
 
 async def _resume(tx: AgentTx, due: Carry | Wake, acquired: f.FlightAcquired) -> Flight:

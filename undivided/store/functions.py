@@ -2,17 +2,16 @@
 
 Round trips, not flushes, are the cost of an append, so that each of these is one statement:
 
-- `log_fence` checks the epoch of a flight, and `log_grow` takes a stream's next versions;
+- `log_fence` checks the epoch of a flight, and `log_advance` takes a stream's next versions;
   `log_guard` is all that a small append begins with, before its events and rows in the same
   message (`batch.py`).
-- `log_append` does all of an append that is large. All of it or nothing.
-- `log_take` and `log_edition` stand around an append that locks nothing beforehand, because it
-  goes by a view that was read without the lock, or remembered (`log.py`). The first waits for
-  whoever may be fenced by it. The second refuses rows that were made anew since: it comes last,
-  when the stream's row is held, which a rebuild and a repair hold as well while they raise the
-  edition, so that it sees what they committed.
+- `log_write` does all of an append that is large. All of it or nothing.
+- `log_take` waits for whoever may be fenced by an append that locked nothing beforehand.
+  `log_edition` refuses what goes by rows that were made anew since; it comes when the stream's
+  row is held, which a rebuild and a repair hold as well while they raise the edition, so that it
+  sees what they committed.
 - `agent_view` reads what a decision about an agent reads, and takes the stream's row lock
-  first where the caller is about to append. Each statement in it has a snapshot of its own
+  first where the caller asks for it. Each statement in it has a snapshot of its own
   (READ COMMITTED), so that what is read after a wait for the lock is what the last holder
   committed. No variable has the type of a table: a call that waits for the lock would meet
   another table after a rebuild. A process that is frozen between the view and its append is cut
@@ -25,7 +24,7 @@ Round trips, not flushes, are the cost of an append, so that each of these is on
 
 A transaction gets its id, and with it its place in the log, when it first locks a row, and may
 then wait for another row while a transaction with a later id writes that one first. So whoever
-may have to wait waits before that, for advisory locks, which give no id: one a stream that
+waits in line waits before that, for advisory locks, which give no id: one a stream that
 several write, in the order of their names (`lock_streams`), and then one a flight, exclusive
 where the epoch may rise and shared where an append is fenced. Therefore the versions of a stream
 stand in the log in their order, and no step stands behind the flight that fenced it.
@@ -42,7 +41,7 @@ from undivided.store.tables import PROJECTED, folded_columns
 
 CONFLICT = "UV001"
 STALE_FLIGHT = "UV002"
-"""SQLSTATEs by which `log_grow` and `log_fence` refuse."""
+"""SQLSTATEs by which `log_advance` and `log_fence` refuse."""
 
 
 def _write_rows(table: Table) -> str:
@@ -102,7 +101,7 @@ END $$;
 """
 
 _GROW = """
-CREATE OR REPLACE FUNCTION log_grow(p_tenant text, p_stream text, p_expected bigint,
+CREATE OR REPLACE FUNCTION log_advance(p_tenant text, p_stream text, p_expected bigint,
                                     p_grown bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -141,7 +140,7 @@ BEGIN
     UPDATE streams t SET version = p_expected[n] + p_grown[n]
       WHERE t.tenant = p_tenant AND t.stream = p_streams[n] AND t.version = p_expected[n];
     IF NOT FOUND THEN
-      PERFORM log_grow(p_tenant, p_streams[n], p_expected[n], p_grown[n]);
+      PERFORM log_advance(p_tenant, p_streams[n], p_expected[n], p_grown[n]);
     END IF;
   END LOOP;
   IF p_edition <> (SELECT b.edition FROM log_base b) THEN
@@ -151,7 +150,7 @@ END $$;
 """
 
 _APPEND_HEAD = """
-CREATE OR REPLACE FUNCTION log_append(p_tenant text, p_batch jsonb)
+CREATE OR REPLACE FUNCTION log_write(p_tenant text, p_batch jsonb)
 RETURNS TABLE (o_txid bigint, o_position bigint, o_clock timestamptz)
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -161,7 +160,7 @@ BEGIN
   IF p_batch ? 'fence' THEN
     PERFORM log_fence(p_tenant, p_batch->'fence'->>'agent', (p_batch->'fence'->>'epoch')::bigint);
   END IF;
-  PERFORM log_grow(p_tenant, x.stream, x.expected, x.grown)
+  PERFORM log_advance(p_tenant, x.stream, x.expected, x.grown)
     FROM jsonb_to_recordset(p_batch->'streams') AS x(stream text, expected bigint, grown bigint);
 
   SELECT pg_current_xact_id()::text::bigint + b.txid_base INTO v_txid FROM log_base b;

@@ -29,6 +29,7 @@ from undivided.store import functions
 from undivided.store.batch import Addition, encoded
 from undivided.store.database import TENANT, Connection, Database
 from undivided.store.log_pages import Kept
+from undivided.store.sending import keep_blobs
 from undivided.store.shadow import Shadow
 
 History = Callable[[], Iterable[Sequence[Recorded]]]
@@ -178,14 +179,9 @@ async def _write(connection: Connection, transaction: list[Recorded]) -> None:
         placed = await _after_what_is_there(connection, transaction)
         additions = [_addition(stream, placed) for stream in streams]
         write = encoded(additions, tuple(placed), {}, None)
-        for name, content in write.blobs.items():
-            await connection.execute(
-                "INSERT INTO blobs (tenant, sha256, content) VALUES (%s, %s, %s)"
-                " ON CONFLICT DO NOTHING",
-                (TENANT, name, content),
-            )
+        await keep_blobs(connection, TENANT, write.blobs)
         cursor = await connection.execute(
-            "SELECT o_txid, o_position FROM log_append(%s, %s::jsonb)",
+            "SELECT o_txid, o_position FROM log_write(%s, %s::jsonb)",
             (TENANT, write.body.decode()),
         )
         txid, position = await cursor.fetchone() or (0, 0)

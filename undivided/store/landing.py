@@ -3,14 +3,16 @@
 *Ending* and *nothing eligible waits* are one check, about one version of the agent's stream,
 which accepting a stimulus raises: a stimulus is either seen here and picked at once, or its
 acceptance sees the agent idle and rings the doorbell. A turn that ends soon after its agent was
-looked at goes by that look, and is refused if anything was accepted since; any other takes the
-agent's row lock and looks again.
+looked at goes by that look, and is refused if anything was accepted since. It does so only if
+nothing else waits, or the look shows what comes next; any other takes the agent's row lock and
+looks again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from datetime import datetime
 
 from undivided.domain import attention
 from undivided.domain.agents import note
@@ -31,15 +33,16 @@ from undivided.domain.outcomes import (
 )
 from undivided.domain.recorded import Meta, agent_stream, session_stream, user_stream
 from undivided.domain.state.agent import AgentRow, Idle
+from undivided.domain.state.view import AgentView
 from undivided.domain.tooling import Noted
 from undivided.domain.turn import left_open
 from undivided.domain.waits import Wait
 from undivided.store.codec import unescape_text
 from undivided.store.database import TENANT
-from undivided.store.flights import QUEUE_SEEN, Flight, Opening, seen
+from undivided.store.flights import QUEUE_SEEN, Flight, Opening, with_known_types
 from undivided.store.fresh import fresh_id
 from undivided.store.log import Addition, AgentTx, Log
-from undivided.store.looks import SessionSeen
+from undivided.store.looks import SessionLook
 from undivided.store.memory import FRESH_S
 
 
@@ -112,10 +115,10 @@ async def end(
     Raises:
         StaleFlight, Conflict: the flight is lost; nothing was written.
     """
-    told, known = _told_of(outcome), flight.remembered
-    if not told and known is not None and known.younger_than(FRESH_S):
+    told, view = _told_of(outcome), flight.remembered
+    if not told and view is not None and _is_fresh(view, log.database.clock.now()):
         with suppress(Conflict):  # the agent has moved on: the decision is made again
-            async with log.recalled(known.view, QUEUE_SEEN) as tx:
+            async with log.recalled(view, QUEUE_SEEN) as tx:
                 return await _end(tx, flight, outcome, last, leaving)
     try:
         async with log.locked(flight.agent.id, QUEUE_SEEN, told) as tx:
@@ -213,7 +216,7 @@ def _ended(flight: Flight, outcome: Outcome, last: tuple[Event, ...]) -> s.TurnE
 
 async def _next(tx: AgentTx, flight: Flight, item_fate: Fate) -> Opening | None:
     """The turn that follows at once: the best of what waits, the requeued item included."""
-    queue = attention.known_only((await seen(tx)).queue)
+    queue = attention.known_only((await with_known_types(tx)).queue)
     if item_fate.retry_now:
         queue = (*queue, attention.as_requeued(flight.item, item_fate.event))
     due = attention.choose(tx.agent, queue)
@@ -222,7 +225,7 @@ async def _next(tx: AgentTx, flight: Flight, item_fate: Fate) -> Opening | None:
             return None
         case Begin():
             if tx.view.edition == flight.edition:
-                tx.has_seen(flight.session.id, SessionSeen(flight.session, flight.version))
+                tx.knows(flight.session.id, SessionLook(flight.session, flight.version))
             return await Opening.of(tx, due, flight.epoch)
 
 
@@ -237,6 +240,11 @@ def _both(flight: Flight, steps: tuple[Event, ...], opening: Opening) -> list[Ad
         (flight.session.responses + responses),
     )
     return [flight.session_events(*steps, *opening.events())]
+
+
+def _is_fresh(view: AgentView, now: datetime) -> bool:
+    """Whether the last look was so short a time ago that what time makes due may wait."""
+    return (now - view.now).total_seconds() < FRESH_S
 
 
 def _told_of(outcome: Outcome) -> tuple[str, ...]:

@@ -8,16 +8,17 @@ fold and the write:
   at the expected version, no other event can have reached the row since it was read, whenever
   that was. Rows that were made anew meanwhile (a rebuild, a repair) have another edition, and
   what was read of the old one is refused.
-- So there are two ways to append. `Log.seen` and `Log.recalled` go by a view without a lock and
+- So there are two ways to append. `Log.unlocked` and `Log.recalled` go by a view without a lock and
   are refused if the agent has moved on: one round trip, for whoever is most likely alone.
   `Log.locked` takes the lock of the agent's stream before it reads, so that producers of a busy
   stream queue instead of colliding. Whoever is refused on the first way takes the second.
 - A transaction that writes streams of others besides names them first (`also`), and all are
-  locked in the order of their names; the flight comes after the streams, and the session's
-  stream, which only the flight that holds the agent writes, last: one fixed order, no deadlock.
-  `functions.py` says why these locks come before any row. What appends without the lock waits
-  for no stream: every version it expects was committed before its transaction began, and has
-  therefore a lower id.
+  locked in the order of their names; the flight comes after the streams. Of a session's stream
+  there is one writer at a time: the flight that holds the agent, or, while none does, whoever
+  holds the agent's lock. One fixed order, no deadlock. `functions.py` says why these locks come
+  before any row. An append that takes no lock beforehand may wait for a stream with its id in
+  hand; every version that it expects was committed before, so that it is refused if anybody
+  wrote there while it waited.
 - A flight's append names its epoch. The statement share-locks the flight's row at that epoch;
   raising an epoch updates the row. Whichever comes first, a stale epoch never commits.
 
@@ -31,25 +32,20 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 
-import msgspec
-
 from undivided.domain.errors import NotFound
 from undivided.domain.recorded import Meta, agent_stream
 from undivided.domain.state.view import AgentView
-from undivided.store.agent_tx import BEGIN, AgentTx
+from undivided.store.agent_tx import AgentTx
 from undivided.store.batch import Addition, Fence, Guards, folded_from, number, step_call, written
 from undivided.store.database import Database
-from undivided.store.exchange import Call, Statement, exchange
+from undivided.store.exchange import BEGIN, Call, Statement, exchange, text_array
 from undivided.store.looks import session_call, session_in, view_call, view_in
 from undivided.store.memory import Memory
 from undivided.store.sending import Appended, appended, send
 
 __all__ = ["Addition", "AgentTx", "Appended", "Fence", "Log"]
 
-_LOCK_STREAMS = Statement(
-    b"undivided_lock_streams",
-    b"SELECT lock_streams($1, ARRAY(SELECT jsonb_array_elements_text($2::jsonb)))",
-)
+_LOCK_STREAMS = Statement(b"undivided_lock_streams", b"SELECT lock_streams($1, $2)")
 
 
 class Log:
@@ -104,7 +100,7 @@ class Log:
             yield AgentTx(database, connection, view, queue, "locked", also)
 
     @asynccontextmanager
-    async def seen(self, agent_id: str, queue: int, session_id: str) -> AsyncIterator[AgentTx]:
+    async def unlocked(self, agent_id: str, queue: int, session_id: str) -> AsyncIterator[AgentTx]:
         """Read the agent's view without a lock, and a session along with it.
 
         An append is refused with `Conflict` if the agent has moved on since.
@@ -119,15 +115,15 @@ class Log:
             results = await exchange(connection, looking, session)
             view = _known(view_in(results[0], queue), agent_id)
             database.clock.heard(view.now)
-            tx = AgentTx(database, connection, view, queue, "seen")
-            tx.has_seen(session_id, session_in(results[1]))
+            tx = AgentTx(database, connection, view, queue, "unlocked")
+            tx.knows(session_id, session_in(results[1]))
             yield tx
 
     @asynccontextmanager
     async def recalled(self, view: AgentView, queue: int = 0) -> AsyncIterator[AgentTx]:
         """Go by a view that is remembered; an append is refused with `Conflict` if it is old."""
         async with self.database.connection() as connection:
-            yield AgentTx(self.database, connection, view, queue, "seen")
+            yield AgentTx(self.database, connection, view, queue, "unlocked")
 
     async def view(self, agent_id: str, queue: int = 0) -> AgentView:
         """The agent's view without a lock, for reading only; `agent` is None if unknown."""
@@ -137,8 +133,7 @@ class Log:
         return view_in(result, queue)
 
     def _locking(self, *streams: str) -> tuple[Call]:
-        names = msgspec.json.encode(streams)
-        return (Call(_LOCK_STREAMS, (self.database.tenant.encode(), names)),)
+        return (Call(_LOCK_STREAMS, (self.database.tenant.encode(), text_array(streams))),)
 
     async def _now(self) -> datetime:
         if not self.database.clock.known:

@@ -43,7 +43,7 @@ ROW_OF = {table: row_decoder(p.row) for table, p in BY_TABLE.items()}
 _view_of = row_decoder(AgentView)
 
 
-class SessionSeen(Struct, frozen=True):
+class SessionLook(Struct, frozen=True):
     """A session's row, and the version of its stream; None and 0 if it does not exist."""
 
     row: SessionRow | None
@@ -73,13 +73,13 @@ def session_call(tenant: str, session_id: str) -> Call:
     return Call(_SESSION, [name.encode() for name in names])
 
 
-def session_in(result: PGresult) -> SessionSeen:
+def session_in(result: PGresult) -> SessionLook:
     """The session that `session_call` was answered with."""
     if result.ntuples == 0:
-        return SessionSeen(None, 0)
+        return SessionLook(None, 0)
     version, text = result.get_value(0, 0), result.get_value(0, 1)
     row = None if text is None else ROW_OF["sessions"](text.decode())
-    return SessionSeen(row, int(version or b"0"))
+    return SessionLook(row, int(version or b"0"))
 
 
 async def load_rows(connection: HotConnection, tenant: str, wanted: Mapping[str, set[str]]) -> Rows:

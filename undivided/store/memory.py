@@ -46,11 +46,14 @@ class Memory:
         self._at_work: dict[str, int] = {}
 
     def keep(self, agent_id: str, view: AgentView) -> None:
-        """Remember an agent; whoever was longest without news makes room."""
+        """Remember an agent, and forget whoever was without news for too long."""
         self._views.pop(agent_id, None)
-        if len(self._views) >= ROOM:
-            del self._views[next(iter(self._views))]
         self._views[agent_id] = Remembered.now(view)
+        while len(self._views) > ROOM or not self._oldest().younger_than(FRESH_S):
+            del self._views[next(iter(self._views))]
+
+    def _oldest(self) -> Remembered:
+        return next(iter(self._views.values()))
 
     def forget(self) -> None:
         """Remember nobody any more."""

@@ -36,6 +36,13 @@ _CHANGE = "UPDATE {table} SET {updates} WHERE tenant = $1 AND id = ${id}"
 _REMOVE = "DELETE FROM {table} WHERE tenant = $1 AND id = ${id}"
 
 
+_MOVING: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"agents": ("attention", "waiting", "next_seq", "changed_at")}
+)
+"""What work changes in a row of which people change the rest: any combination of theirs is written
+with all of it, so that not every one becomes a statement on every connection."""
+
+
 class Shape(Struct, frozen=True):
     """What happens to a row: it is kept whole, removed, or changed in these of its fields."""
 
@@ -74,6 +81,8 @@ def _change_of(place: Place, row: Any, before: Any) -> Change | None:
     )  # fmt: skip
     if not changed:
         return None
+    if table in _MOVING and not _moving(table).issuperset(changed):
+        changed = tuple(range(1, len(values)))
     new_values = (texts[n](values[n]) for n in changed)
     return Change(Shape(table, "change", changed), (escape_text(row_id).encode(), *new_values))
 
@@ -94,6 +103,11 @@ def _texts(table: str) -> tuple[Callable[[Any], bytes | None], ...]:
     """How each field of the row becomes the text of its column."""
     columns = _TABLES[table].columns
     return tuple(_text_of(columns[name].type) for name in _fields(table))
+
+
+@cache
+def _moving(table: str) -> frozenset[int]:
+    return frozenset(_fields(table).index(name) for name in _MOVING[table])
 
 
 @cache

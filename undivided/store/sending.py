@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
 import msgspec
@@ -39,7 +40,7 @@ async def send(
     Raises:
         Conflict, StaleFlight: nothing was written.
     """
-    await _keep_blobs(connection, database.tenant, write)
+    await keep_blobs(connection, database.tenant, write.blobs)
     try:
         results = await exchange(connection, *write.calls, *after)
     except psycopg.Error as error:
@@ -57,9 +58,12 @@ def appended(
     return Appended(Coordinate(int(txid), int(position)), events, rows)
 
 
-async def _keep_blobs(connection: Connection, tenant: str, write: Write) -> None:
-    """Store what the events refer to, before them; a blob nobody refers to does no harm."""
-    for name, content in write.blobs.items():
+async def keep_blobs(connection: Connection, tenant: str, blobs: Mapping[str, bytes]) -> None:
+    """Store what events refer to, before them; a blob nobody refers to does no harm.
+
+    In the order of their names: two appends with the same texts must not wait crosswise.
+    """
+    for name, content in sorted(blobs.items()):
         await connection.execute(
             "INSERT INTO blobs (tenant, sha256, content) VALUES (%s, %s, %s)"
             " ON CONFLICT DO NOTHING",

@@ -4,11 +4,11 @@
 operational tables hold what is worth nothing after a restart (leases, idempotency answers,
 snapshots). Every table carries the tenant, and its key begins with it.
 
-Constraints guard the truth. Rows have none besides their keys: they are made by typed reducers,
-`undivided check` compares them with the log, and a wrong row that Postgres refused would refuse
-the event with it. Columns that are taken out of others are written with them, for Postgres reads
-the text of each constraint and of each generated column anew for every statement: a third of the
-time of an update.
+Constraints guard the truth. Rows have keys and, where two may not be the same, uniqueness: they
+are made by typed reducers, `undivided check` compares them with the log, and a wrong row that
+Postgres refused would refuse the event with it. Columns that are taken out of others are written
+with them, for Postgres reads the text of each constraint and of each generated column anew for
+every statement: a third of the time of an update.
 """
 
 from __future__ import annotations
@@ -151,13 +151,13 @@ agents = Table(
     Column("heartbeat_interval_s", Double),
     Column("lifecycle", Text, nullable=False),
     Column("attention", JSONB, nullable=False),
-    Column("attention_state", Text, info={"folded_as": "r.attention->>'type'"}),
+    Column("attention_state", Text, nullable=False, info={"folded_as": "r.attention->>'type'"}),
+    Column("wants_worker", Boolean, nullable=False, info={"folded_as": _WANTS_WORKER}),
     Column("waiting", Integer, nullable=False),
     Column("next_seq", BigInteger, nullable=False),
     Column("created_at", _AT, nullable=False),
     Column("changed_at", _AT, nullable=False),
     PrimaryKeyConstraint("tenant", "id"),
-    Column("wants_worker", Boolean, info={"folded_as": _WANTS_WORKER}),
     Index("agents_wanting", "id", postgresql_where=text("wants_worker")),
 )  # fmt: skip
 
@@ -194,7 +194,7 @@ items = Table(
     Column("accepted_by", Text, nullable=False),
     Column("correlation", Text, nullable=False),
     Column("not_before", _AT, info={"folded_as": "(r.phase->>'not_before')::timestamptz"}),
-    Column("status", Text, info={"folded_as": "r.phase->>'status'"}),
+    Column("status", Text, nullable=False, info={"folded_as": "r.phase->>'status'"}),
     PrimaryKeyConstraint("tenant", "id"),
     UniqueConstraint("tenant", "agent_id", "seq", name="items_seq_once"),
     Index("items_lost", "tenant", "agent_id", "status",
@@ -241,7 +241,7 @@ turns = Table(
     Column("last_version", BigInteger),
     Column("started_at", _AT, nullable=False),
     Column("wake_at", _AT, info={"folded_as": "(r.phase->>'until')::timestamptz"}),
-    Column("status", Text, info={"folded_as": "r.phase->>'status'"}),
+    Column("status", Text, nullable=False, info={"folded_as": "r.phase->>'status'"}),
     PrimaryKeyConstraint("tenant", "id"),
     Index("turns_waiting", "wake_at", postgresql_where=text("wake_at IS NOT NULL")),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What one decision about an agent reads, taken under the agent's row lock."""
+"""What one decision about an agent reads, at one version of the agent's stream."""
 
 from __future__ import annotations
 

@@ -25,11 +25,20 @@ ALTER TABLE agents ALTER COLUMN attention_state DROP EXPRESSION;
 ALTER TABLE items ALTER COLUMN status DROP EXPRESSION;
 ALTER TABLE turns ALTER COLUMN status DROP EXPRESSION;
 ALTER TABLE flights DROP COLUMN lock_key;
+
+-- What the release before wrote with: it would leave the columns out that Postgres made for it.
 DROP FUNCTION IF EXISTS sweep(text, double precision, int);
+DROP FUNCTION IF EXISTS log_grow(text, text, bigint, bigint);
+DROP FUNCTION IF EXISTS log_append(text, jsonb);
 
 ALTER TABLE agents ADD COLUMN wants_worker BOOLEAN;
 UPDATE agents SET wants_worker = (attention->>'type') = 'focused'
   OR (attention->>'stop_by') IS NOT NULL OR (waiting > 0 AND lifecycle = 'started');
+
+ALTER TABLE agents ALTER COLUMN attention_state SET NOT NULL;
+ALTER TABLE agents ALTER COLUMN wants_worker SET NOT NULL;
+ALTER TABLE items ALTER COLUMN status SET NOT NULL;
+ALTER TABLE turns ALTER COLUMN status SET NOT NULL;
 
 CREATE INDEX agents_wanting ON agents (id) WHERE wants_worker;
 CREATE INDEX turns_waiting ON turns (wake_at) WHERE wake_at IS NOT NULL;
@@ -82,14 +91,23 @@ CREATE INDEX agents_eager ON agents (tenant, id)
   WHERE waiting > 0 AND attention_state <> 'focused' AND lifecycle = 'started';
 
 ALTER TABLE log_base DROP COLUMN edition;
+DROP FUNCTION IF EXISTS sweep(text, double precision, int, text);
+DROP FUNCTION IF EXISTS log_guard(text, text, bigint, bigint, text[], bigint[], bigint[]);
+DROP FUNCTION IF EXISTS log_write(text, jsonb);
+DROP FUNCTION IF EXISTS log_advance(text, text, bigint, bigint);
+DROP FUNCTION IF EXISTS log_take(text, text);
+DROP FUNCTION IF EXISTS log_edition(bigint);
 """
 
 
 def upgrade() -> None:
-    """Index what the sweep looks for once instead of three times."""
+    """Take out what made writing a row dear: constraints, generated columns, indexes on changes.
+
+    Locks the tables of agents, items and turns while it runs, and writes every agent's row.
+    """
     op.execute(_UP)
 
 
 def downgrade() -> None:
-    """Go back to an index for each question."""
+    """Put constraints, generated columns and an index for each question back."""
     op.execute(_DOWN)
