@@ -8,6 +8,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg import sql
 
 from tests.process.running import command
 from tests.support.servers import Database, environment_for
@@ -35,6 +36,17 @@ class TestDoctor:
     async def test_all_is_well(self, settings: Settings) -> None:
         """Nothing is named, and the exit code is 0."""
         assert await doctor(settings) == (0, {})
+
+    async def test_a_database_that_isolates_too_much(
+        self, settings: Settings, database: Database
+    ) -> None:
+        """Who waits for a lock would not see what its last holder wrote."""
+        change = sql.SQL("ALTER DATABASE {} SET default_transaction_isolation = 'serializable'")
+        with psycopg.connect(database.owner_url, autocommit=True) as owner:
+            owner.execute(change.format(sql.Identifier(owner.info.dbname)))
+        code, wrong = await doctor(settings)
+        assert code == 1
+        assert wrong["isolation"].startswith("is serializable; set")
 
     async def test_nothing_answers(self, settings: Settings) -> None:
         """Both servers are told, each with the variable to check."""

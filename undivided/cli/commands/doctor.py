@@ -51,7 +51,7 @@ def doctor(
     data: Data = DEFAULT_DATA,
     as_json: AsJson = False,
 ) -> None:
-    """Check Python, config, database, role, session locks, schema and Redis."""
+    """Check Python, config, database, role, isolation, session locks, schema and Redis."""
     findings = asyncio.run(examine(config, data))
     (_print_json if as_json else _print_table)(findings)
     if code := max(finding.exit_code for finding in findings):
@@ -69,7 +69,7 @@ async def examine(config: Path | None, data: Path = DEFAULT_DATA) -> list[Findin
     findings.append(Finding(name="config", ok=True, detail=models))
     findings.append(await _database(settings))
     if findings[-1].ok:
-        findings += [await check(settings) for check in (_role, _locks, _schema)]
+        findings += [await check(settings) for check in (_role, _reading, _locks, _schema)]
     return [*findings, await _redis(settings)]
 
 
@@ -97,6 +97,17 @@ async def _role(settings: Settings) -> Finding:
         advice = "the log is not safe from it; let DATABASE_URL name a role that owns nothing"
         return Finding(name="role", ok=False, detail=f"{name} owns the log: {advice}", exit_code=NO)
     return Finding(name="role", ok=True, detail=f"{name} owns nothing")
+
+
+async def _reading(settings: Settings) -> Finding:
+    """What waited for another has to see what that one wrote."""
+    async with await _connected(settings) as connection:
+        row = await (await connection.execute("SHOW default_transaction_isolation")).fetchone()
+    level = str(row[0]) if row else "?"
+    if level == "read committed":
+        return Finding(name="isolation", ok=True, detail=level)
+    advice = "set default_transaction_isolation of the database or role to 'read committed'"
+    return Finding(name="isolation", ok=False, detail=f"is {level}; {advice}", exit_code=NO)
 
 
 async def _locks(settings: Settings) -> Finding:
