@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from tests.process.running import Running, agents, all_pids, command, new_agent
-from tests.support.servers import environment_for
+from tests.support.servers import Database, environment_for
 from undivided.cli.stack.spawn import alive, until
 from undivided.store.settings import Settings
 
@@ -158,6 +158,29 @@ class TestRefusals:
         code, said = await refused(part, cwd=tmp_path)
         assert (code, said.count("\n")) == (3, 1)
         assert "DATABASE_URL is not set" in said
+
+    @pytest.mark.parametrize("part", ["worker", "clock"])
+    async def test_a_database_of_another_schema(
+        self, settings: Settings, database: Database, part: str
+    ) -> None:
+        """Neither none nor another release's; the sentence says what helps."""
+        for change, found in (
+            ("UPDATE alembic_version SET version_num = '9999'", "is at schema 9999"),
+            ("DROP TABLE alembic_version", "has no schema"),
+        ):
+            async with await psycopg.AsyncConnection.connect(database.owner_url) as owner:
+                await owner.execute(change)
+            code, said = await refused(part, cwd=None, **environment_for(settings))
+            assert (code, said.count("\n")) == (3, 1)
+            assert found in said
+            assert "run `undivided migrate`" in said
+
+    async def test_migrating_as_somebody_who_may_not(self, settings: Settings) -> None:
+        """The sentence names the variable."""
+        environ = {**environment_for(settings), "DATABASE_OWNER_URL": settings.database_url}
+        code, said = await refused("migrate", cwd=None, **environ)
+        assert (code, said.splitlines()[-1].count("DATABASE_OWNER_URL")) == (3, 1)
+        assert "Traceback" not in said
 
 
 def _answers(url: str) -> bool:

@@ -17,6 +17,7 @@ from undivided.store.migrate import (
     migrate,
     schema_revisions,
 )
+from undivided.store.schema import needed_schema
 from undivided.store.settings import Settings
 from undivided.store.tables import METADATA, PROJECTED
 
@@ -49,6 +50,7 @@ class TestSchema:
         """What is done already is not done again."""
         assert migrate(settings) == migrate(settings)
         assert schema_revisions(settings) == ("0002", "0002")
+        assert needed_schema() == "0002"
 
     def test_a_newer_schema_is_refused(self, settings: Settings) -> None:
         """A database of a later release is left alone, with a sentence that says so."""

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from importlib import resources
 
-from alembic.script import ScriptDirectory
 from fastapi import Request
 from msgspec import Struct
 
@@ -17,6 +15,7 @@ from undivided.store.database import Database
 from undivided.store.doorbell import Doorbell
 from undivided.store.hints import Hints
 from undivided.store.log import Log
+from undivided.store.schema import needed_schema
 from undivided.store.settings import Settings
 
 POOL = 16
@@ -55,7 +54,7 @@ async def running_parts(settings: Settings) -> AsyncIterator[Parts]:
             Outlet(Log(database), doorbell, hints),
             hints,
             adopt(DEFAULT_POLICY, settings.config.policy),
-            _needed_schema(),
+            needed_schema(),
             asyncio.Event(),
         )
 
@@ -64,8 +63,3 @@ def parts_of(request: Request) -> Parts:
     """The parts that serve a request."""
     parts: Parts = request.app.state.parts
     return parts
-
-
-def _needed_schema() -> str:
-    folder = resources.files("undivided") / "migrations"
-    return ScriptDirectory(str(folder)).get_current_head() or ""

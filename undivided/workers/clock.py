@@ -15,6 +15,7 @@ import signal
 from undivided.domain.errors import Unavailable
 from undivided.store.database import Database
 from undivided.store.idempotency import prune
+from undivided.store.schema import refuse_other_schema
 from undivided.store.settings import Settings
 
 logger = logging.getLogger("undivided.clock")
@@ -23,10 +24,16 @@ EVERY_S = 60.0
 
 
 async def tick(settings: Settings) -> None:
-    """Keep house every minute until SIGTERM or SIGINT."""
+    """Keep house every minute until SIGTERM or SIGINT.
+
+    Raises:
+        SchemaNotCurrent: there is no house of ours to keep.
+    """
     leaving = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, leaving.set)
+    with contextlib.suppress(Unavailable):  # it may come later
+        await refuse_other_schema(settings.database_url)
     database = Database(settings.database_url, 1, "undivided-clock")
     await database.open()
     try:

@@ -23,6 +23,7 @@ from undivided.store.hints import Hints
 from undivided.store.locks import LockConnection, refuse_transaction_pooler
 from undivided.store.log import Log
 from undivided.store.recordings import load_recording
+from undivided.store.schema import refuse_other_schema
 from undivided.store.settings import Settings
 from undivided.workers.attend import Attendant
 from undivided.workers.broker import Attendance
@@ -43,7 +44,7 @@ async def work(settings: Settings, threads: int) -> None:
     """Attend to agents until SIGTERM or SIGINT; `threads` turns at once.
 
     Raises:
-        PoolerInTransactionMode: session locks would not hold; nothing was started.
+        PoolerInTransactionMode, SchemaNotCurrent: it could not work here; nothing was started.
     """
     leaving = Leaving()
     loop = asyncio.get_running_loop()
@@ -71,10 +72,11 @@ class Leaving:
 
 
 async def _reachable(settings: Settings, leaving: asyncio.Event) -> None:
-    """Wait for Postgres, and refuse a pooler that would lend our locks to others."""
+    """Wait for Postgres; refuse a pooler that would lend our locks to others, and other schemas."""
     while not leaving.is_set():
         try:
             await refuse_transaction_pooler(settings.database_direct_url)
+            await refuse_other_schema(settings.database_url)
             break
         except Unavailable:
             logger.warning("the database cannot be reached; trying again")

@@ -105,7 +105,7 @@ def clock(config: Config = None) -> None:
 
 def migrate(config: Config = None) -> None:
     """Bring the database to the schema of this release; needs the owner's address."""
-    from sqlalchemy.exc import OperationalError
+    from sqlalchemy.exc import OperationalError, ProgrammingError
 
     from undivided.store.migrate import migrate as migrated
 
@@ -115,6 +115,12 @@ def migrate(config: Config = None) -> None:
             typer.echo(f"schema {migrated(settings)}")
         except OperationalError as error:
             raise Mistake(f"the database cannot be reached: {error.orig}") from None
+        except ProgrammingError as error:
+            said = str(error.orig).partition("\n")[0]
+            raise Mistake(
+                f"the schema cannot be changed: {said}; "
+                "let DATABASE_OWNER_URL name the role that owns the database"
+            ) from None
 
 
 @contextmanager
