@@ -78,7 +78,7 @@ async def test_awkward_content_survives(api: Api) -> None:
 
 
 async def test_a_recording_is_kept_under_its_hash(api: Api) -> None:
-    content = b'{"responses": []}'
+    content = b'{"agents": {}}'
     kept = await api.post("/recordings", content, 201)
     assert kept["id"] == hashlib.sha256(content).hexdigest()
     assert await api.post("/recordings", content, 201) == kept

@@ -68,14 +68,21 @@ AGENTS: list[tuple[str, Any, int]] = [
     ("an unknown model", {"name": "x", "model": "gpt"}, 422),
     ("a script that is not there", {"name": "x", "model": "script:/no/where.yaml"}, 422),
     ("a recording that is not there", {"name": "x", "model": "rehearsal:/no/where.json"}, 422),
+    ("an unknown recording", {"name": "x", "model": "rehearsal:recording:" + "a" * 64}, 422),
     ("a script that has no end", {"name": "x", "model": "script:/dev/zero"}, 422),
     ("an unknown policy", {"name": "x", "policy": {"speed": 1}}, 422),
     ("a policy out of range", {"name": "x", "policy": {"mailboxCapacity": 0}}, 422),
+    ("a policy without end", b'{"name": "x", "policy": {"processingTimeoutS": 1e999}}', 422),
+    ("a policy that is no number", b'{"name": "x", "policy": {"toolTimeoutS": NaN}}', 422),
+    ("a wait that is no number", b'{"name": "x", "policy": {"retryBackoffS": [1, NaN]}}', 422),
+    ("a wait that no time can be added to", {"name": "x", "policy": {"retryBackoffS": [1e12]}},
+     422),
     ("a policy of another type", {"name": "x", "policy": {"intake": "all"}}, 422),
     ("over-long instructions", {"name": "x", "instructions": "x" * 100_001}, 422),
     ("a tool that is no name", {"name": "x", "tools": [NUL]}, 422),
     ("a heartbeat that is none", {"name": "x", "heartbeatIntervalS": 0}, 422),
-]
+    ("a heartbeat that never comes", {"name": "x", "heartbeatIntervalS": 1e300}, 422),
+]  # fmt: skip
 
 
 @pytest.fixture
@@ -115,7 +122,8 @@ async def test_bad_stimuli_are_refused(api: Api, count: Any) -> None:
 
 async def test_bad_agents_are_refused(api: Api, count: Any) -> None:
     for what, body, status in AGENTS:
-        answer = await api.client.post("/api/agents", content=json.dumps(body).encode())
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        answer = await api.client.post("/api/agents", content=content)
         assert answer.status_code == status, f"{what}: {answer.text}"
         check_problem(answer, status)
     assert count() == 0
@@ -136,6 +144,12 @@ async def test_a_mistake_in_a_script_is_told_with_its_line(
         assert "plan.yaml, line 2: rules[0].repl is not known" in answer.json()["detail"]
         assert answer.json()["errors"][0]["field"] == "model"
     assert count() == before
+
+
+async def test_a_recording_of_another_shape_is_refused(api: Api) -> None:
+    """Before anybody rehearses with it."""
+    answer = await api.client.post("/api/recordings", content=b'{"agents": 3}')
+    check_problem(answer, 422, "recording_mistake")
 
 
 async def test_a_mistake_is_told_in_our_words(api: Api) -> None:

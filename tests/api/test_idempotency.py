@@ -83,7 +83,7 @@ async def test_every_command_takes_a_key(api: Api, database: Database) -> None:
         ("/agents/ada/stop", None, 200),
         ("/agents/ada/resume", None, 200),
         ("/agents/ada/mailbox:batch", {"items": [CHAT, CHAT]}, 202),
-        ("/recordings", {"responses": []}, 201),
+        ("/recordings", {"agents": {}}, 201),
     ):
         first = await api.post(path, body, status, key=path)
         before = sql(database, "SELECT count(*) FROM events")

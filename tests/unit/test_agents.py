@@ -172,6 +172,9 @@ class TestConfiguring:
         """Unknown, of a wrong type, or out of range."""
         cases: list[dict[str, object]] = [
             {"x": 1}, {"intake": "x"}, {"mailboxCapacity": 0}, {"retryBackoffS": []},
+            {"toolTimeoutS": float("nan")}, {"toolTimeoutS": float("inf")}, {"toolTimeoutS": -1},
+            {"retryBackoffS": [1, float("nan")]}, {"retryBackoffS": [1e12]},
+            {"mailboxCapacity": 2**31},
         ]  # fmt: skip
         for wanted in cases:
             given().when(configuring(policy=wanted)).refused(Invalid)

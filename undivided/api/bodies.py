@@ -9,6 +9,7 @@ from pydantic.alias_generators import to_camel
 
 from undivided.domain.errors import Invalid
 from undivided.domain.ids import checked_id
+from undivided.domain.policy import LARGEST
 from undivided.store.codec import ESCAPE
 
 BATCH = 1_000
@@ -50,7 +51,7 @@ class NewAgent(Body):
     tools: list[Name] | None = None
     policy: dict[str, Any] = {}
     team_id: Id | None = None
-    heartbeat_interval_s: Annotated[float, Field(gt=0)] | None = None
+    heartbeat_interval_s: Annotated[float, Field(gt=0, le=LARGEST)] | None = None
 
 
 class AgentChanges(Body):
@@ -61,7 +62,7 @@ class AgentChanges(Body):
     instructions: str = ""
     tools: list[Name] | None = None
     policy: dict[str, Any] = {}
-    heartbeat_interval_s: Annotated[float, Field(gt=0)] | None = None
+    heartbeat_interval_s: Annotated[float, Field(gt=0, le=LARGEST)] | None = None
 
 
 class StimulusPayload(Body):

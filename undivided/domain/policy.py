@@ -53,6 +53,9 @@ class Policy(Value, frozen=True, rename="camel", kw_only=True):
 
 DEFAULT_POLICY = Policy()
 
+LARGEST = 2_147_483_647
+"""What no parameter exceeds; as seconds 68 years, to which a time can still be added."""
+
 
 def adopt(base: Policy, wanted: dict[str, Any]) -> Policy:
     """`base` with the parameters in `wanted` (camelCase) put over it.
@@ -76,11 +79,12 @@ def adopt(base: Policy, wanted: dict[str, Any]) -> Policy:
 def _in_range(policy: Policy) -> None:
     for field in policy.__struct_fields__:
         value = getattr(policy, field)
-        if isinstance(value, (int, float)) and value < 0:
-            raise Invalid(f"policy: {field} must not be negative, got {value}", "policy")
+        for number in value if isinstance(value, tuple) else (value,):
+            if isinstance(number, (int, float)) and not 0 <= number <= LARGEST:
+                raise Invalid(f"policy: {field} must be 0 to {LARGEST}, got {number}", "policy")
     if policy.mailbox_capacity < 1 or policy.max_delivery_attempts < 1:
         raise Invalid(
             "policy: mailboxCapacity and maxDeliveryAttempts must be at least 1", "policy"
         )
-    if not policy.retry_backoff_s or min(policy.retry_backoff_s) < 0:
-        raise Invalid("policy: retryBackoffS needs one or more waits of 0 s or longer", "policy")
+    if not policy.retry_backoff_s:
+        raise Invalid("policy: retryBackoffS needs one or more waits", "policy")

@@ -24,15 +24,16 @@ from undivided.api.once import Claim, once
 from undivided.api.parts import Parts, parts_of
 from undivided.api.shapes.agents import AgentPage, agent_shape
 from undivided.domain.agents import ConfigureAgent, CreateAgent
-from undivided.domain.errors import Invalid, Rejected
+from undivided.domain.errors import Invalid, NotFound, Rejected
 from undivided.domain.recorded import Meta
 from undivided.store.commands import agents as commands
 from undivided.store.commands.agents import Commanded
 from undivided.store.commands.outlet import Outlet
-from undivided.store.model_sources import look_into
+from undivided.store.model_sources import UPLOADED, look_into
 from undivided.store.queries import agents as queries
 from undivided.store.queries.agents import AgentPlace
 from undivided.store.queries.reading import Reading
+from undivided.store.recordings import load_recording
 
 router = APIRouter(prefix="/api/agents", tags=["agents"])
 Command = Callable[[Outlet, str, Meta], Awaitable[Commanded]]
@@ -185,5 +186,7 @@ async def check_model(parts: Parts, model: str) -> None:
         )
     try:
         await asyncio.to_thread(look_into, model)
-    except Invalid as error:
+        if kind == "rehearsal" and rest.startswith(UPLOADED):
+            await load_recording(parts.database, rest.removeprefix(UPLOADED))
+    except (Invalid, NotFound) as error:
         raise Invalid(str(error), "model") from error

@@ -5,10 +5,11 @@ from __future__ import annotations
 from fastapi import APIRouter, Request, Response
 
 from undivided.api.answers import answer
-from undivided.api.asked import MIB, parsed_json, raw_body
+from undivided.api.asked import MIB, raw_body
 from undivided.api.once import Claim, once
 from undivided.api.parts import parts_of
 from undivided.api.shapes.accepted import Recording
+from undivided.domain.rehearsal import parse_recording
 from undivided.store.queries.reading import Reading
 from undivided.store.recordings import keep_recording
 
@@ -20,7 +21,7 @@ RECORDING_LIMIT = 64 * MIB
 async def upload_recording(request: Request) -> Response:
     """Keep a JSON recording under the SHA-256 of its bytes; sending it twice changes nothing."""
     database, raw = parts_of(request).database, await raw_body(request, RECORDING_LIMIT)
-    parsed_json(raw)
+    parse_recording(raw, "the body")
 
     async def effect(_claim: Claim) -> Response:
         name = await keep_recording(database, raw)
