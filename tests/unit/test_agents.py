@@ -179,6 +179,11 @@ class TestConfiguring:
         for wanted in cases:
             given().when(configuring(policy=wanted)).refused(Invalid)
 
+    def test_a_parameter_is_called_what_people_call_it(self) -> None:
+        """A mistake names it as the body does."""
+        with pytest.raises(Invalid, match=r"policy: toolTimeoutS must be 0 to \d+, got -1"):
+            adopt(DEFAULT_POLICY, {"toolTimeoutS": -1})
+
 
 class TestWorkingMemory:
     """The newest entries win."""

@@ -77,11 +77,12 @@ def adopt(base: Policy, wanted: dict[str, Any]) -> Policy:
 
 
 def _in_range(policy: Policy) -> None:
-    for field in policy.__struct_fields__:
+    names = zip(policy.__struct_fields__, policy.__struct_encode_fields__, strict=True)
+    for field, public in names:
         value = getattr(policy, field)
         for number in value if isinstance(value, tuple) else (value,):
             if isinstance(number, (int, float)) and not 0 <= number <= LARGEST:
-                raise Invalid(f"policy: {field} must be 0 to {LARGEST}, got {number}", "policy")
+                raise Invalid(f"policy: {public} must be 0 to {LARGEST}, got {number}", "policy")
     if policy.mailbox_capacity < 1 or policy.max_delivery_attempts < 1:
         raise Invalid(
             "policy: mailboxCapacity and maxDeliveryAttempts must be at least 1", "policy"
