@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import httpx
 import psycopg
 
 from tests.api import turns
@@ -150,6 +151,33 @@ async def test_an_activity_has_its_steps(api: Api, log: Log) -> None:
     rest = await api.get(f"{path}&limit=4&cursor={first['nextCursor']}")
     assert first["items"] + rest["items"] == told["items"]
     await api.get("/agents/ada/activity-logs", 404, activityId="trn_none")
+
+
+async def test_a_page_of_large_contents_is_bounded_in_bytes(api: Api, log: Log) -> None:
+    """Whatever `limit` says; the pages together still hold everything once."""
+    await api.agent("ada")
+    accepted = await api.chat("ada", "one")
+    flight = await turns.begin(log, "ada")
+    for _ in range(12):
+        await turns.use_tool(log, flight, "look", "x" * 900_000)
+    await turns.finish(log, flight, "seen")
+    [event] = (await api.get("/events", type="item.accepted"))["items"]
+    assert event["data"]["item_id"] == accepted["itemId"]
+    for path, total in (
+        ("/sessions/ses_ada/messages", 26),
+        (f"/agents/ada/activity-logs?activityId={flight.turn.id}", 39),
+        (f"/events/{event['id']}/effects", 44),
+    ):
+        ids: list[str] = []
+        cursor: str | None = ""
+        while cursor is not None:
+            more = {"cursor": cursor} if cursor else {}
+            query = httpx.QueryParams(path.partition("?")[2]).merge({"limit": 500, **more})
+            answer = await api.client.get(f"/api{path.partition('?')[0]}", params=query)
+            assert len(answer.content) < 9 * 1024 * 1024  # a log tells a content twice
+            ids += [one["id"] for one in answer.json()["items"]]
+            cursor = answer.json()["nextCursor"]
+        assert (len(ids), len(set(ids))) == (total, total)
 
 
 async def test_lists_come_in_pages(api: Api, log: Log) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from undivided.store.codec import blob_references
 from undivided.store.database import Database
+
+PAGE_BYTES = 4 * 1024 * 1024
+"""How large an answer may become that could be asked for in pages."""
 
 
 async def blob_texts(database: Database, stored: Iterable[str]) -> dict[str, str]:
@@ -30,3 +33,17 @@ async def blob_sizes(database: Database, names: set[str]) -> dict[str, int]:
             (database.tenant, list(names)),
         )
         return dict(await cursor.fetchall())
+
+
+async def how_many_fit(
+    database: Database, stored: Sequence[str], max_bytes: int = PAGE_BYTES
+) -> int:
+    """How many of these stored JSONs fit, with the contents they refer to; one at least."""
+    references = [blob_references(text) for text in stored]
+    names = set().union(*references)
+    sizes, total = await blob_sizes(database, names) if names else {}, 0
+    for number, text in enumerate(stored):
+        total += len(text) + sum(sizes.get(name, 0) for name in references[number])
+        if number and total > max_bytes:
+            return number
+    return len(stored)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from undivided.domain.coordinates import Coordinate
 from undivided.domain.errors import NotFound
+from undivided.store.blobs import how_many_fit
 from undivided.store.queries.reading import Reading, is_event_id
 from undivided.store.tail import Logged, logged_rows
 
@@ -63,7 +64,8 @@ async def effects(
         limit=limit + 1,
         **reading.past(),
     )
-    return await logged_rows(reading.database, rows[:limit]), len(rows) > limit
+    fitting = await how_many_fit(reading.database, [row[8] for row in rows[:limit]])
+    return await logged_rows(reading.database, rows[:fitting]), len(rows) > fitting
 
 
 async def _find(reading: Reading, event_id: str) -> Logged | None:

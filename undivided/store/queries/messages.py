@@ -11,7 +11,7 @@ from undivided.domain.events import sessions as s
 from undivided.domain.events.catalogue import Event
 from undivided.domain.recorded import session_stream
 from undivided.domain.stimuli import REGISTRY
-from undivided.store.blobs import blob_texts
+from undivided.store.blobs import PAGE_BYTES, blob_texts, how_many_fit
 from undivided.store.codec import decode_event
 from undivided.store.queries.reading import Reading
 
@@ -25,15 +25,19 @@ HIDDEN = [kind.name for kind in REGISTRY.values() if kind.category == "orchestra
 """Types whose turns begin with something that a provider sees and people do not."""
 
 _PAGE = """
-SELECT e.txid || '-' || e.position, e.id::text, e.version, e.type, e.schema, e.data::text,
-       e.recorded_at, coalesce(t.origin, '')
+SELECT position, id, version, type, schema, data::text, recorded_at, origin, found
+  FROM (SELECT page.*, count(*) OVER () AS found,
+               sum(bytes) OVER (ORDER BY version) - bytes AS before FROM (
+SELECT e.txid || '-' || e.position AS position, e.id::text, e.version, e.type, e.schema, e.data,
+       e.recorded_at, coalesce(t.origin, '') AS origin, e.bytes
   FROM events e
   LEFT JOIN turns t ON t.tenant = e.tenant AND t.id = e.data->>'turn_id'
  WHERE e.tenant = %(tenant)s AND e.stream = %(stream)s AND e.version > %(after)s
    AND e.type = ANY(%(saying)s)
    AND (e.txid, e.position) <= (%(txid)s, %(position)s)
    AND (%(all)s OR e.type <> 'turn.started' OR NOT coalesce(t.origin, '') = ANY(%(hidden)s))
- ORDER BY e.version LIMIT %(limit)s"""
+ ORDER BY e.version LIMIT %(limit)s) page) counted
+ WHERE before <= %(bytes)s ORDER BY version"""
 
 
 class Message(Struct, frozen=True, kw_only=True):
@@ -94,20 +98,25 @@ class Message(Struct, frozen=True, kw_only=True):
 async def messages(
     reading: Reading, session_id: str, after: int, limit: int, hidden_too: bool
 ) -> tuple[list[Message], bool]:
-    """A page of a session's messages from behind version `after`, and whether more follow."""
+    """A page of a session's messages from behind version `after`, and whether more follow.
+
+    It holds at most `limit` of them, fewer if they are large, and one at least.
+    """
     rows = await reading.rows(
         _PAGE,
         stream=session_stream(session_id),
         after=after,
         limit=limit + 1,
+        bytes=PAGE_BYTES,
         all=hidden_too,
         saying=SAYING,
         hidden=HIDDEN,
         **reading.past(),
     )
-    blobs = await blob_texts(reading.database, [row[5] for row in rows[:limit]])
+    fitting = await how_many_fit(reading.database, [row[5] for row in rows[:limit]])
+    blobs = await blob_texts(reading.database, [row[5] for row in rows[:fitting]])
     page = []
-    for position, event_id, version, name, schema, data, at, origin in rows[:limit]:
+    for position, event_id, version, name, schema, data, at, origin, _ in rows[:fitting]:
         event = decode_event(name, schema, data, blobs)
         if is_message(event):
             page.append(
@@ -120,7 +129,7 @@ async def messages(
                     at=at,
                 )
             )
-    return page, len(rows) > limit
+    return page, bool(rows) and rows[0][8] > fitting
 
 
 def is_message(

@@ -9,6 +9,7 @@ from msgspec import Struct
 from undivided.domain.errors import NotFound
 from undivided.domain.recorded import agent_stream
 from undivided.domain.state.session import ActivityRow, DecisionRow
+from undivided.store.blobs import how_many_fit
 from undivided.store.codec import row_decoder
 from undivided.store.history import rows_of_items
 from undivided.store.queries.reading import Reading, is_id
@@ -134,7 +135,8 @@ async def steps(
     rows = await reading.rows(
         _STEPS, id=activity_id, after=after, limit=limit + 1, **reading.past()
     )
-    return await logged_rows(reading.database, rows[:limit]), len(rows) > limit
+    fitting = await how_many_fit(reading.database, [row[8] for row in rows[:limit]])
+    return await logged_rows(reading.database, rows[:fitting]), len(rows) > fitting
 
 
 async def activity(reading: Reading, agent_id: str, activity_id: str) -> ActivityRow:
