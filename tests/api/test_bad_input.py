@@ -80,6 +80,7 @@ AGENTS: list[tuple[str, Any, int]] = [
     ("a policy of another type", {"name": "x", "policy": {"intake": "all"}}, 422),
     ("over-long instructions", {"name": "x", "instructions": "x" * 100_001}, 422),
     ("a tool that is no name", {"name": "x", "tools": [NUL]}, 422),
+    ("more tools than there can be", {"name": "x", "tools": ["t"] * 1_001}, 422),
     ("a heartbeat that is none", {"name": "x", "heartbeatIntervalS": 0}, 422),
     ("a heartbeat that never comes", {"name": "x", "heartbeatIntervalS": 1e300}, 422),
 ]  # fmt: skip
@@ -117,6 +118,21 @@ async def test_bad_stimuli_are_refused(api: Api, count: Any) -> None:
         answer = await api.client.post("/api/agents/ada/mailbox", content=content)
         assert answer.status_code == status, f"{what}: {answer.text}"
         check_problem(answer, status, code)
+    assert count() == before
+
+
+async def test_a_batch_says_which_of_it_is_bad(api: Api, count: Any) -> None:
+    await api.agent("ada")
+    before = count()
+    for bad, field in (
+        (chat(sourceType="telepathy"), "items.1.sourceType"),
+        (chat(colour="red"), "items.1.colour"),
+    ):
+        body = {"items": [CHAT, bad]}
+        answer = await api.client.post("/api/agents/ada/mailbox:batch", json=body)
+        check_problem(answer, 422, "invalid")
+        assert answer.json()["errors"][0]["field"] == field
+        assert answer.json()["detail"].startswith("items.1")
     assert count() == before
 
 

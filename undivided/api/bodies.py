@@ -13,6 +13,7 @@ from undivided.domain.policy import LARGEST
 from undivided.store.codec import ESCAPE
 
 BATCH = 1_000
+TOOLS = 1_000
 
 
 def _id(text: str) -> str:
@@ -48,7 +49,7 @@ class NewAgent(Body):
     definition: Id | None = None
     model: Name = "default"
     instructions: str = ""
-    tools: list[Name] | None = None
+    tools: Annotated[list[Name], Field(max_length=TOOLS)] | None = None
     policy: dict[str, Any] = {}
     team_id: Id | None = None
     heartbeat_interval_s: Annotated[float, Field(gt=0, le=LARGEST)] | None = None
@@ -60,7 +61,7 @@ class AgentChanges(Body):
     name: Name = ""
     model: Name = ""
     instructions: str = ""
-    tools: list[Name] | None = None
+    tools: Annotated[list[Name], Field(max_length=TOOLS)] | None = None
     policy: dict[str, Any] = {}
     heartbeat_interval_s: Annotated[float, Field(gt=0, le=LARGEST)] | None = None
 

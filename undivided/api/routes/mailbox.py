@@ -12,7 +12,7 @@ from undivided.api.bodies import Batch, NewStimulus
 from undivided.api.once import Claim, once
 from undivided.api.parts import parts_of
 from undivided.api.shapes.accepted import AcceptedBatch, AcceptedItem
-from undivided.domain.errors import NotFound
+from undivided.domain.errors import Invalid, NotFound
 from undivided.domain.events.items import Payload, Sender
 from undivided.domain.mailbox import Accept
 from undivided.domain.stimuli import stimulus_type
@@ -47,10 +47,7 @@ async def put_stimuli(request: Request, agent_id: str) -> Response:
 
     async def effect(claim: Claim) -> Response:
         first = claim.fresh_id("mbx")
-        commands = [
-            stimulus(one, f"{first}.{number}", escaped)
-            for number, one in enumerate(body.items, start=1)
-        ]
+        commands = [_nth(body.items, n, first, escaped) for n in range(len(body.items))]
         done = await accept_stimuli(
             parts.outlet, known(agent_id), commands, claim.meta, claim.earlier
         )
@@ -86,6 +83,15 @@ def stimulus(body: NewStimulus, item_id: str, escaped: bool) -> Accept:
         delivery=body.delivery,
         session_id=body.session_id,
     )
+
+
+def _nth(items: list[NewStimulus], number: int, first: str, escaped: bool) -> Accept:
+    """One stimulus of a batch; a mistake says in which, counted from 0 as paths into JSON are."""
+    try:
+        return stimulus(items[number], f"{first}.{number + 1}", escaped)
+    except Invalid as error:
+        place = f"items.{number}"
+        raise Invalid(f"{place}: {error}", f"{place}.{error.field}") from error
 
 
 def known(agent_id: str) -> str:
