@@ -93,6 +93,19 @@ def test_without_a_database_it_says_what_to_do(tmp_path_factory: pytest.TempPath
     assert "DATABASE_URL is not set" in result.stderr
 
 
+@pytest.mark.parametrize("command", ["check", "rebuild", "export ada"])
+def test_a_database_of_another_schema_is_told(
+    database: Database, settings: Settings, command: str
+) -> None:
+    """One sentence and exit code 3, and no fragment of SQL."""
+    for table in ("notices", "memories", "decisions", "activities", "turns", "agents", "events"):
+        tamper(database, f"ALTER TABLE {table} RENAME TO {table}_of_another_release")
+    result = run(settings, *command.split())
+    assert result.exit_code == 3
+    assert "run `undivided migrate`" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
 def test_a_database_that_is_down_is_told() -> None:
     nobody = "postgresql://nobody@127.0.0.1:1/none"
     for command in ("check", "rebuild"):

@@ -17,9 +17,16 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from undivided.cli.client import NO, UNREACHABLE, USAGE
 from undivided.cli.surroundings import DEFAULT_DATA, surroundings
 from undivided.domain.errors import Invalid, NotFound, Unavailable, Undivided
+from undivided.store.schema import SchemaNotCurrent
 from undivided.store.settings import Settings, SettingsMistake, load_settings
 
 T = TypeVar("T")
+NO_SCHEMA = (
+    psycopg.errors.UndefinedTable,
+    psycopg.errors.UndefinedColumn,
+    psycopg.errors.UndefinedFunction,
+)
+NOT_OURS = "the database's schema is not the one this release needs; run `undivided migrate`"
 
 
 Data = Annotated[
@@ -46,6 +53,8 @@ def carry_out(work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run(work)
     except (Unavailable, psycopg.OperationalError) as error:
         raise _exit(error, UNREACHABLE) from error
+    except NO_SCHEMA as error:
+        raise _exit(SchemaNotCurrent(NOT_OURS), UNREACHABLE) from error
     except (Invalid, NotFound) as error:
         raise _exit(error, USAGE) from error
     except (Undivided, psycopg.Error) as error:
@@ -71,15 +80,16 @@ class Meter:
 
 @contextmanager
 def metered(name: str, quiet: bool = False) -> Iterator[Meter]:
-    """A progress bar for as long as the work takes, and gone afterwards."""
+    """A progress bar for as long as the work takes, gone afterwards; none where nobody looks."""
+    console = Console(stderr=True)
     progress = Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
-        console=Console(stderr=True),
+        console=console,
         transient=True,
-        disable=quiet,
+        disable=quiet or not console.is_terminal,
     )
     with progress:
         yield Meter(progress, name)
