@@ -111,6 +111,28 @@ async def test_causes_and_effects_follow_the_story(api: Api, log: Log) -> None:
     assert page["items"] + more["items"] == effects["items"]
 
 
+async def test_a_turn_that_follows_at_once_has_a_cause_of_its_own(api: Api, log: Log) -> None:
+    """The end of one turn and the start of the next are one append, and two stories."""
+    await api.agent("ada")
+    await api.chat("ada", "one")
+    await api.chat("ada", "two")
+    await turns.whole_turn(log, "ada", "so")
+    events = (await api.get("/events"))["items"]
+    items = [e["data"]["item_id"] for e in events if e["type"] == "item.accepted"]
+    accepted = {e["data"]["item_id"]: e["id"] for e in events if e["type"] == "item.accepted"}
+    caused = [
+        (e["type"], e["meta"]["causation"]) for e in events
+        if e["type"] in ("item.picked", "turn.started", "turn.ended", "item.completed")
+    ]  # fmt: skip
+    one, two = (accepted[item] for item in items)
+    assert [kind for kind, cause in caused if cause == one] == [
+        "item.picked", "turn.started", "item.completed", "turn.ended",
+    ]  # fmt: skip
+    assert sorted(kind for kind, cause in caused if cause == two) == sorted(
+        kind for kind, cause in caused if cause == one
+    )
+
+
 async def test_large_content_is_told_whole(api: Api) -> None:
     await api.agent("ada")
     content = "large \x00 " * 100_000

@@ -114,9 +114,9 @@ class AgentTx:
         after = (COMMIT,) if self._basis == "locked" else ()
         return await send(self._database, self.connection, write, guards, *after)
 
-    def addition(self, *events: Event) -> Addition:
-        """`events` for this agent's own stream."""
-        return Addition(agent_stream(self.agent.id), self.view.version, events)
+    def addition(self, *events: Event, behind: int = 0, meta: Meta | None = None) -> Addition:
+        """`events` for this agent's own stream, `behind` so many others of the same append."""
+        return Addition(agent_stream(self.agent.id), self.view.version + behind, events, meta)
 
     def view_after(self, appended: Appended) -> AgentView:
         """What the view has become by an append of this transaction; its focus is left out."""

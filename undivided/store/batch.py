@@ -30,11 +30,15 @@ _to_json = msgspec.json.Encoder().encode
 
 
 class Addition(Struct, frozen=True):
-    """Events for one stream that must be at `expected` (0: it must not exist yet)."""
+    """Events for one stream that must be at `expected` (0: it must not exist yet).
+
+    `meta`: why they are there, if that is something else than the append as a whole.
+    """
 
     stream: str
     expected: int
     events: tuple[Event, ...]
+    meta: Meta | None = None
 
 
 class Fence(Struct, frozen=True):
@@ -60,7 +64,7 @@ class Write(Struct):
 def number(additions: Sequence[Addition], meta: Meta, at: datetime) -> tuple[Recorded, ...]:
     """The events in their envelopes, each with its place in its stream."""
     return tuple(
-        Recorded(fresh_event_id(), a.stream, a.expected + n, event, meta, at)
+        Recorded(fresh_event_id(), a.stream, a.expected + n, event, a.meta or meta, at)
         for a in additions
         for n, event in enumerate(a.events, start=1)
     )
@@ -136,9 +140,8 @@ def _small(tenant: str, additions: Sequence[Addition], folded: Folded, guards: G
 
 
 def _write_call(tenant: bytes, folded: Folded) -> tuple[Call, dict[str, bytes]]:
-    """All events and rows in one statement; the events share the time and the cause."""
-    first = folded.events[0]
-    values: list[bytes | None] = [tenant, first.at.isoformat().encode(), encode(first.meta)]
+    """All events and rows in one statement; the events share the time."""
+    values: list[bytes | None] = [tenant, folded.events[0].at.isoformat().encode()]
     blobs: dict[str, bytes] = {}
     for one in folded.events:
         name, schema = name_of(one.event)
@@ -146,7 +149,7 @@ def _write_call(tenant: bytes, folded: Folded) -> tuple[Call, dict[str, bytes]]:
         blobs |= large
         values += (
             one.id.encode(), one.stream.encode(), b"%d" % one.version, name.encode(),
-            b"%d" % schema, data, b"%d" % len(data),
+            b"%d" % schema, data, encode(one.meta), b"%d" % len(data),
         )  # fmt: skip
     changes = row_changes(folded.rows, folded.before)
     for change in changes:
@@ -157,12 +160,12 @@ def _write_call(tenant: bytes, folded: Folded) -> tuple[Call, dict[str, bytes]]:
 
 @cache
 def _write(events: int, shapes: tuple[tuple[Shape, int], ...]) -> Statement:
-    """So many events, each with seven parameters after the three that are shared, and rows."""
+    """So many events, each with eight parameters after the two that are shared, and rows."""
     rows = (
-        ", ".join(f"${n}::{kind}" for n, kind in enumerate(_KINDS, start=4 + len(_KINDS) * row))
+        ", ".join(f"${n}::{kind}" for n, kind in enumerate(_KINDS, start=3 + len(_KINDS) * row))
         for row in range(events)
     )
-    parts, first = list[str](), 4 + len(_KINDS) * events
+    parts, first = list[str](), 3 + len(_KINDS) * events
     for number, (shape, taken) in enumerate(shapes):
         parts.append(f"r{number} AS ({sql_of(shape, first)})")
         first += taken
@@ -253,13 +256,13 @@ SMALL = 8
 """Events up to which an append goes in small statements; more go quicker as one JSON."""
 
 
-_KINDS = ("uuid", "text", "bigint", "text", "smallint", "jsonb", "int")
+_KINDS = ("uuid", "text", "bigint", "text", "smallint", "jsonb", "jsonb", "int")
 _EVENTS = """
 INSERT INTO events
   (txid, id, tenant, stream, version, type, schema, data, meta, recorded_at, bytes)
 SELECT (SELECT pg_current_xact_id()::text::bigint + b.txid_base FROM log_base b),
-       v.id, $1, v.stream, v.version, v.type, v.schema, v.data, $3::jsonb, $2::timestamptz, v.bytes
-  FROM (VALUES {values}) v(id, stream, version, type, schema, data, bytes)
+       v.id, $1, v.stream, v.version, v.type, v.schema, v.data, v.meta, $2::timestamptz, v.bytes
+  FROM (VALUES {values}) v(id, stream, version, type, schema, data, meta, bytes)
 RETURNING txid, position, clock_timestamp()"""
 _GROW_ONE = """
 grown AS (

@@ -217,7 +217,7 @@ class Opening(Struct, kw_only=True):
 
     def session_addition(self) -> Addition:
         """The session's part of the append."""
-        return Addition(session_stream(self.session_id), self.version, self.events())
+        return Addition(session_stream(self.session_id), self.version, self.events(), self.meta)
 
     def flight(self, tx: AgentTx, appended: Appended) -> Flight:
         """The flight, once all of it is committed by `tx`."""

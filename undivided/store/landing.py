@@ -150,11 +150,14 @@ async def _end(
             flight.known(tx.view.edition),
         )
         return None
-    additions = [tx.addition(item_fate.event, opening.picked)]
-    additions += _both(flight, steps, opening)
-    additions += await _notice(tx, item_fate)
+    additions = [
+        tx.addition(item_fate.event),
+        tx.addition(opening.picked, behind=1, meta=opening.meta),
+        *_both(flight, steps, opening),
+        *await _notice(tx, item_fate),
+    ]
     known = {**opening.known, **flight.known(tx.view.edition)}
-    appended = await tx.append(additions, opening.meta, flight.fence, known)
+    appended = await tx.append(additions, flight.meta, flight.fence, known)
     return opening.flight(tx, appended)
 
 
@@ -239,7 +242,8 @@ def _both(flight: Flight, steps: tuple[Event, ...], opening: Opening) -> list[Ad
         flight.session.turns + 1,
         (flight.session.responses + responses),
     )
-    return [flight.session_events(*steps, *opening.events())]
+    opening.version = flight.version + len(steps)
+    return [flight.session_events(*steps), opening.session_addition()]
 
 
 def _is_fresh(view: AgentView, now: datetime) -> bool:
