@@ -22,7 +22,8 @@ HEAD = """# Events
 
 Every fact that Undivided keeps, in the order in which a newcomer should read them. This page is
 written by `scripts/events_catalogue.py` from `undivided/domain/events/`; `make check` compares.
-A name never changes; a changed shape raises the schema number and gets an upcast.
+A name never changes; a changed shape raises the schema number and gets an upcast. The API tells
+the same fields in camelCase.
 """
 
 

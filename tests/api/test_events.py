@@ -111,6 +111,19 @@ async def test_causes_and_effects_follow_the_story(api: Api, log: Log) -> None:
     assert page["items"] + more["items"] == effects["items"]
 
 
+async def test_data_is_told_in_camel_case_and_what_was_given_as_it_is(api: Api) -> None:
+    await api.agent("ada")
+    payload = {"content": "hello", "taskId": "t1", "extra": {"my_key": {"their_key": 1}}}
+    body = {"sourceType": "human_chat", "payload": payload, "metadata": {"senderName": "Tom"}}
+    accepted = await api.post("/agents/ada/mailbox", body)
+    (event,) = (await api.get("/events?type=item.accepted"))["items"]
+    assert event["data"] == {
+        "agentId": "ada", "itemId": accepted["itemId"], "seq": 1, "sourceType": "human_chat",
+        "priority": 0, "payload": payload, "sender": {"name": "Tom", "role": "user"},
+        "delivery": "queue", "sessionId": None,
+    }  # fmt: skip
+
+
 async def test_a_turn_that_follows_at_once_has_a_cause_of_its_own(api: Api, log: Log) -> None:
     """The end of one turn and the start of the next are one append, and two stories."""
     await api.agent("ada")
@@ -118,8 +131,8 @@ async def test_a_turn_that_follows_at_once_has_a_cause_of_its_own(api: Api, log:
     await api.chat("ada", "two")
     await turns.whole_turn(log, "ada", "so")
     events = (await api.get("/events"))["items"]
-    items = [e["data"]["item_id"] for e in events if e["type"] == "item.accepted"]
-    accepted = {e["data"]["item_id"]: e["id"] for e in events if e["type"] == "item.accepted"}
+    items = [e["data"]["itemId"] for e in events if e["type"] == "item.accepted"]
+    accepted = {e["data"]["itemId"]: e["id"] for e in events if e["type"] == "item.accepted"}
     caused = [
         (e["type"], e["meta"]["causation"]) for e in events
         if e["type"] in ("item.picked", "turn.started", "turn.ended", "item.completed")

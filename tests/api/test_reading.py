@@ -162,7 +162,7 @@ async def test_a_page_of_large_contents_is_bounded_in_bytes(api: Api, log: Log) 
         await turns.use_tool(log, flight, "look", "x" * 900_000)
     await turns.finish(log, flight, "seen")
     [event] = (await api.get("/events", type="item.accepted"))["items"]
-    assert event["data"]["item_id"] == accepted["itemId"]
+    assert event["data"]["itemId"] == accepted["itemId"]
     for path, total in (
         ("/sessions/ses_ada/messages", 26),
         (f"/agents/ada/activity-logs?activityId={flight.turn.id}", 39),

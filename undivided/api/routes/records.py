@@ -140,7 +140,7 @@ async def list_activity_logs(request: Request, agent_id: str) -> Response:
 
 def _step(one: Logged) -> ActivityStep:
     shown = event_shape(one)
-    data = one.plain_data()
+    data = shown.data
     said = next((data[key] for key in ("input", "text", "content", "tool") if data.get(key)), "")
     return ActivityStep(
         id=shown.id, seq=shown.version, type=shown.type, content=said, metadata=data,

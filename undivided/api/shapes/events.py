@@ -7,11 +7,12 @@ from typing import Any
 from msgspec import Struct
 
 from undivided.api.answers import instant
+from undivided.api.shapes.recorded import recorded_data
 from undivided.store.tail import Logged
 
 
 class EventShape(Struct, frozen=True, rename="camel", kw_only=True):
-    """One event; `data` is what was recorded, in the words of the event catalogue."""
+    """One event; `data` is what was recorded, in today's shape, which is `schema`."""
 
     position: str
     id: str
@@ -36,6 +37,6 @@ def event_shape(one: Logged) -> EventShape:
     """How an event is shown."""
     return EventShape(
         position=str(one.coordinate), id=one.id, stream=one.stream, version=one.version,
-        type=one.type, schema=one.schema, data=one.data, meta=one.meta,
+        type=one.type, schema=one.schema, data=recorded_data(one), meta=one.meta,
         recorded_at=instant(one.recorded_at),
     )  # fmt: skip

@@ -18,7 +18,7 @@ from undivided.cli.views.cells import moment, one_line
 PATIENCE_S = 60.0
 _CUT = 160
 _NO_STREAM = "none"
-_QUIET = {"agent_id", "session_id", "epoch", "decision", "backstop_s", "policy"}
+_QUIET = {"agentId", "sessionId", "epoch", "decision", "backstopS", "policy"}
 """Fields that every other event has, or that are long; the id of the stream says the first."""
 
 
