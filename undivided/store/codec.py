@@ -95,22 +95,8 @@ def decode_event(name: str, schema: int, text: str, blobs: Mapping[str, str]) ->
     try:
         if schema == current and "\\u001a" not in text:
             return decoder(text)
-        return event_of(name, schema, _restored(msgspec.json.decode(text), blobs))
-    except msgspec.MsgspecError as error:
-        raise Corrupt(f"stored event {name} schema {schema} cannot be read: {error}") from error
-
-
-def event_of(name: str, schema: int, tree: dict[str, Any]) -> Event | None:
-    """The event that plain values are, in today's shape; None for a name nobody here knows.
-
-    Raises:
-        Corrupt: they fit no shape that this name ever had.
-    """
-    known = _DECODERS.get(name)
-    if known is None:
-        return None
-    try:
-        return msgspec.convert(upcast(name, schema, known[0], tree), _KINDS[name])
+        tree = _restored(msgspec.json.decode(text), blobs)
+        return msgspec.convert(upcast(name, schema, current, tree), _KINDS[name])
     except msgspec.MsgspecError as error:
         raise Corrupt(f"stored event {name} schema {schema} cannot be read: {error}") from error
 

@@ -21,6 +21,7 @@ from undivided.domain.placed import Placed
 from undivided.domain.recorded import Meta, Recorded
 from undivided.store.tail import Logged
 from undivided.store.upcasts import upcast
+from undivided.store.wording import as_stored, in_camel_case
 
 HEADER = "undivided-export"
 VERSION = 1
@@ -37,7 +38,7 @@ def told(one: Logged) -> dict[str, Any]:
         "version": one.version,
         "type": one.type,
         "schema": one.schema,
-        "data": one.plain_data(),
+        "data": in_camel_case(one.type, one.plain_data()),
         "meta": one.plain_meta(),
         "recordedAt": one.recorded_at.astimezone(UTC).isoformat(timespec="microseconds"),
     }
@@ -60,7 +61,8 @@ def placed(value: Mapping[str, Any]) -> Placed:
     kind, current = _KINDS[name]
     schema = value.get("schema", current)
     try:
-        data = upcast(name, int(schema), current, value.get("data", {}))
+        stored = as_stored(name, dict(value.get("data", {})))
+        data = upcast(name, int(schema), current, stored)
         event = msgspec.convert(data, kind)
         meta = msgspec.convert(value.get("meta", {}), Meta)
         at = datetime.fromisoformat(_text(value, "recordedAt"))

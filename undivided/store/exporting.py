@@ -26,6 +26,7 @@ from undivided.store.event_lines import HEADER, VERSION, line, placed, told
 from undivided.store.horizon import seen
 from undivided.store.queries.reading import is_id
 from undivided.store.tail import Logged, Wanted, read_tail
+from undivided.store.wording import in_camel_case
 
 Progress = Callable[[int, int], None]
 
@@ -140,7 +141,7 @@ def _header(subject: Subject, until: Coordinate, redact: bool) -> dict[str, Any]
 def _redacted(one: Logged) -> dict[str, Any]:
     shown = told(one)
     recorded = placed(shown).recorded
-    shown["data"] = msgspec.to_builtins(redacted(recorded.event))
+    shown["data"] = in_camel_case(one.type, msgspec.to_builtins(redacted(recorded.event)))
     shown["meta"] = msgspec.to_builtins(redacted_meta(recorded.meta))
     return shown
 

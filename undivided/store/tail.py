@@ -17,9 +17,9 @@ import msgspec
 from msgspec import Raw, Struct
 
 from undivided.domain.coordinates import ORIGIN, Coordinate
-from undivided.domain.events.catalogue import CATALOGUE, Event
+from undivided.domain.events.catalogue import CATALOGUE
 from undivided.store.blobs import blob_sizes, blob_texts
-from undivided.store.codec import blob_references, decode_tree, event_of
+from undivided.store.codec import blob_references, decode_tree
 from undivided.store.database import Database
 from undivided.store.upcasts import upcast
 
@@ -79,14 +79,6 @@ class Logged(Struct, frozen=True, kw_only=True):
     def plain_data(self) -> dict[str, Any]:
         """What was recorded, as plain values."""
         return _plain(self.data)
-
-    def event(self) -> Event | None:
-        """The event itself, in today's shape; None if only a newer release knows it.
-
-        Raises:
-            Corrupt: the stored data fits no shape that this name ever had.
-        """
-        return event_of(self.type, self.schema, self.plain_data())
 
     def plain_meta(self) -> dict[str, Any]:
         """Causes and actor, as plain values."""

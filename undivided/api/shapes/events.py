@@ -7,8 +7,8 @@ from typing import Any
 from msgspec import Struct
 
 from undivided.api.answers import instant
-from undivided.api.shapes.recorded import recorded_data
 from undivided.store.tail import Logged
+from undivided.store.wording import in_camel_case
 
 
 class EventShape(Struct, frozen=True, rename="camel", kw_only=True):
@@ -37,6 +37,6 @@ def event_shape(one: Logged) -> EventShape:
     """How an event is shown."""
     return EventShape(
         position=str(one.coordinate), id=one.id, stream=one.stream, version=one.version,
-        type=one.type, schema=one.schema, data=recorded_data(one), meta=one.meta,
-        recorded_at=instant(one.recorded_at),
+        type=one.type, schema=one.schema, data=in_camel_case(one.type, one.plain_data()),
+        meta=one.meta, recorded_at=instant(one.recorded_at),
     )  # fmt: skip

@@ -18,6 +18,7 @@ from msgspec import Struct, ValidationError, convert
 
 from undivided.cli.readers.conversation import Conversation, Spoken
 from undivided.cli.readers.source import Entry, Source, described
+from undivided.store.wording import as_stored
 
 FORMAT = "undivided"
 HEADER = "undivided-export"
@@ -176,7 +177,7 @@ def _event(source: Source, entry: Entry) -> _Event | None:
         case {"type": str(name), "data": dict(data)}:
             shape = _READ.get(name)
             try:
-                return convert(data, shape) if shape else None
+                return convert(as_stored(name, data), shape) if shape else None
             except ValidationError as error:
                 raise source.mistake(entry.where, f"{name}: {error}") from error
     problem = f"must be an event {{type, data, ...}}, not {described(entry.value)}"
