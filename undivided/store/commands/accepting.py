@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 
 from msgspec import Struct
 
 from undivided.domain.attention import session_for
 from undivided.domain.coordinates import Coordinate
 from undivided.domain.errors import Conflict, Full, Invalid, NotFound, Rejected
+from undivided.domain.events.items import StimulusAccepted
 from undivided.domain.mailbox import Accept, accept
 from undivided.domain.recorded import Meta
 from undivided.domain.state.agent import AgentRow
@@ -18,7 +18,7 @@ from undivided.domain.state.session import SessionRow
 from undivided.store.commands.outlet import Outlet
 from undivided.store.database import Connection
 from undivided.store.idempotency import Effect
-from undivided.store.log import AgentTx
+from undivided.store.log import AgentTx, Appended
 
 Earlier = Callable[[Connection], Awaitable[Effect | None]]
 """Asked under the agent's lock, in its transaction: what this request wrote before, if it did."""
@@ -49,24 +49,42 @@ async def accept_stimuli(
     log, sessions = outlet.log, {c.session_id for c in commands if c.session_id is not None}
     with log.memory.recall(agent_id) as view:
         if view is not None and earlier is None and not sessions:
-            with suppress(Conflict, NotFound, Invalid, Full):  # what is remembered may be over
-                async with log.recalled(view) as tx:
-                    return await _accept(outlet, tx, commands, meta)
+            async with log.recalled(view) as tx:
+                appended = await _append_if_so(tx, commands, meta)
+            if appended is not None:
+                return _accepted(outlet, tx, appended)
         async with log.locked(agent_id) as tx:
             effect = await earlier(tx.connection) if earlier is not None else None
             if effect is not None:
                 return await _accepted_before(tx, effect)
             for session_id in sessions:
                 _check_session((await tx.session(session_id)).row, tx.agent)
-            return await _accept(outlet, tx, commands, meta)
+            appended = await _append(tx, commands, meta)
+        return _accepted(outlet, tx, appended)
 
 
-async def _accept(outlet: Outlet, tx: AgentTx, commands: Sequence[Accept], meta: Meta) -> Accepted:
-    events = accept(tx.agent, tuple(commands))
-    appended = await tx.append([tx.addition(*events)], meta)
+async def _append_if_so(tx: AgentTx, commands: Sequence[Accept], meta: Meta) -> Appended | None:
+    """Append if the agent is as remembered and no rule refuses; nothing was written otherwise."""
+    try:
+        return await _append(tx, commands, meta)
+    except (Conflict, NotFound, Invalid, Full):
+        return None  # it may be so no longer: it is decided again, under the lock
+
+
+async def _append(tx: AgentTx, commands: Sequence[Accept], meta: Meta) -> Appended:
+    return await tx.append([tx.addition(*accept(tx.agent, tuple(commands)))], meta)
+
+
+def _accepted(outlet: Outlet, tx: AgentTx, appended: Appended) -> Accepted:
+    """Remember the agent, and ring; what is not rung for because we die here the sweep finds."""
     outlet.log.memory.keep(tx.agent.id, tx.view_after(appended))
     outlet.wake(tx.agent)
-    items = tuple(appended.rows[("items", event.item_id)] for event in events)
+    accepted = (one.event for one in appended.events)
+    items = tuple(
+        appended.rows["items", event.item_id]
+        for event in accepted
+        if isinstance(event, StimulusAccepted)
+    )
     sessions = tuple(session_for(tx.agent, item) for item in items)
     return Accepted(items, sessions, appended.coordinate)
 
