@@ -14,6 +14,7 @@ from undivided.domain.state.session import ActivityRow, DecisionRow
 from undivided.store.codec import row_decoder
 from undivided.store.history import Past, past_of, rows_of_items, status_of
 from undivided.store.queries.reading import Reading, is_id
+from undivided.store.queries.shortened import SHORT_ITEM
 
 _LATEST = 2**63 - 1
 FIRST_PAGE = 50
@@ -22,10 +23,7 @@ _SCAN = 500
 
 _NOW = """
 WITH h AS MATERIALIZED (
-  SELECT i.id, i.agent_id, i.source_type, i.category, i.priority, i.seq, i.delivery, i.session_id,
-         i.payload - 'extra'
-           || jsonb_build_object('content', left(i.payload->>'content', 600)) AS payload,
-         '{}'::json AS sender, i.tries, i.phase, i.queued_at, '' AS accepted_by, '' AS correlation
+  SELECT {item}
     FROM items i
    WHERE i.tenant = %(tenant)s AND i.agent_id = %(id)s AND i.seq < %(before)s
      AND (%(types)s::text[] IS NULL OR i.source_type = ANY(%(types)s))
@@ -40,11 +38,7 @@ SELECT json_build_object(
      ORDER BY e.txid DESC, e.position DESC LIMIT 1),
   'agent', row_to_json(a),
   'queue', (SELECT coalesce(json_agg(row_to_json(q) ORDER BY q.priority, q.seq), '[]') FROM (
-    SELECT i.id, i.agent_id, i.source_type, i.category, i.priority, i.seq, i.delivery,
-           i.session_id, i.payload - 'extra'
-             || jsonb_build_object('content', left(i.payload->>'content', 600)) AS payload,
-           '{}'::json AS sender, i.tries, i.phase, i.queued_at, '' AS accepted_by,
-           '' AS correlation
+    SELECT {item}
       FROM items i
      WHERE i.tenant = a.tenant AND i.agent_id = a.id AND i.status = 'queued'
      ORDER BY i.priority, i.seq LIMIT %(queue)s) q),
@@ -60,7 +54,9 @@ SELECT json_build_object(
      WHERE i.tenant = a.tenant AND i.agent_id = a.id
        AND i.status IN ('cancelled', 'dead_letter') GROUP BY i.status) l))::text
   FROM agents a
- WHERE a.tenant = %(tenant)s AND a.id = %(id)s AND a.lifecycle <> 'deleted'"""
+ WHERE a.tenant = %(tenant)s AND a.id = %(id)s AND a.lifecycle <> 'deleted'""".replace(
+    "{item}", SHORT_ITEM
+)
 
 _FIRST = (
     _NOW.replace(" AND i.seq < %(before)s", "")

@@ -18,6 +18,7 @@ from undivided.store.codec import row_decoder
 from undivided.store.history import past_of, status_of
 from undivided.store.queries.reading import Reading, is_id
 from undivided.store.queries.records import decisions
+from undivided.store.queries.shortened import SHORT_ITEM
 
 QUEUE_SHOWN = 50
 DECISIONS_SHOWN = 10
@@ -33,19 +34,11 @@ SELECT json_build_object(
   'turn', (SELECT row_to_json(t) FROM turns t
      WHERE t.tenant = a.tenant AND t.id = a.attention->>'turn_id'),
   'focus', (SELECT coalesce(json_agg(row_to_json(q) ORDER BY q.seq), '[]') FROM (
-    SELECT i.id, i.agent_id, i.source_type, i.category, i.priority, i.seq, i.delivery,
-           i.session_id, i.payload - 'extra'
-             || jsonb_build_object('content', left(i.payload->>'content', 600)) AS payload,
-           '{}'::json AS sender, i.tries, i.phase, i.queued_at, '' AS accepted_by,
-           '' AS correlation
+    SELECT {item}
       FROM jsonb_array_elements_text(coalesce(a.attention->'item_ids', '[]')) x(id)
       JOIN items i ON i.tenant = a.tenant AND i.id = x.id) q),
   'queue', (SELECT coalesce(json_agg(row_to_json(q) ORDER BY q.priority, q.seq), '[]') FROM (
-    SELECT i.id, i.agent_id, i.source_type, i.category, i.priority, i.seq, i.delivery,
-           i.session_id, i.payload - 'extra'
-             || jsonb_build_object('content', left(i.payload->>'content', 600)) AS payload,
-           '{}'::json AS sender, i.tries, i.phase, i.queued_at, '' AS accepted_by,
-           '' AS correlation
+    SELECT {item}
       FROM items i
      WHERE i.tenant = a.tenant AND i.agent_id = a.id AND i.status = 'queued'
      ORDER BY i.priority, i.seq LIMIT 50) q),
@@ -54,7 +47,10 @@ SELECT json_build_object(
      ORDER BY d.version DESC LIMIT 10) d),
   'memories', (SELECT coalesce(json_agg(row_to_json(m) ORDER BY m.noted_at, m.id), '[]')
      FROM memories m WHERE m.tenant = a.tenant AND m.agent_id = a.id))::text
-  FROM agents a WHERE a.tenant = %(tenant)s AND a.id = %(id)s AND a.lifecycle <> 'deleted'"""
+  FROM agents a
+ WHERE a.tenant = %(tenant)s AND a.id = %(id)s AND a.lifecycle <> 'deleted'""".replace(
+    "{item}", SHORT_ITEM
+)
 
 
 class Mind(Struct, frozen=True, kw_only=True):
