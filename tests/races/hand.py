@@ -85,6 +85,13 @@ class Hand:
         """Answer a ring."""
         await self.attendant.attend(agent_id)
 
+    async def at_the_model(self, agent_id: str) -> asyncio.Task[None]:
+        """Answer a ring, and come back once the model is asked; it answers when its gate opens."""
+        self.model.gate.clear()
+        at_work = asyncio.create_task(self.attend(agent_id))
+        await self.model.busy.wait()
+        return at_work
+
     async def sweep(self, lease_s: float = 30) -> tuple[str, ...]:
         """Look for what nobody looks after; answers the agents, without attending to them."""
         return (await self.locks.sweep(lease_s, 8)).agents

@@ -15,11 +15,9 @@ from undivided.projections.agents import reduce
 from undivided.store import landing
 from undivided.store.batch import number
 from undivided.store.fresh import fresh_id
+from undivided.store.functions import AGENTS_SEEN as SEEN
 from undivided.store.log import Addition, Log
 from undivided.store.settings import Settings
-
-SEEN = 1_000
-"""Agents that one sweep looks at, as `functions.py` says."""
 
 
 async def crowd(log: Log, names: list[str]) -> None:

@@ -90,9 +90,7 @@ class TestTheEpoch:
         await create(log, "ada")
         await accept(log, "ada", "one")
         async with hired(settings) as hand:
-            hand.model.gate.clear()
-            slow = asyncio.create_task(hand.attend("ada"))
-            await hand.model.busy.wait()
+            slow = await hand.at_the_model("ada")
             assert await answer(log, await begin(log, "ada", "wrk_2"), "so") is None
             hand.model.gate.set()
             await slow

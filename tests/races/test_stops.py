@@ -27,9 +27,7 @@ async def test_a_stop_that_comes_while_its_turn_is_being_ended(
     await create(log, "ada")
     await accept(log, "ada", "zero", "one", "two")
     async with hired(settings) as hand:
-        hand.model.gate.clear()
-        at_work = asyncio.create_task(hand.attend("ada"))
-        await hand.model.busy.wait()
+        at_work = await hand.at_the_model("ada")
         await stop(log, "ada")
         async with stage.holding("agent:ada"):
             before = await stage.waiting()
@@ -51,9 +49,7 @@ async def test_a_stop_that_only_the_sweep_tells(log: Log, stage: Stage, settings
     await create(log, "ada")
     await accept(log, "ada", "one")
     async with hired(settings) as hand:
-        hand.model.gate.clear()
-        at_work = asyncio.create_task(hand.attend("ada"))
-        await hand.model.busy.wait()
+        at_work = await hand.at_the_model("ada")
         assert (await hand.locks.sweep(30, 8)).stops == ()
         await stop(log, "ada")
         (turn_id,) = (await hand.locks.sweep(30, 8)).stops

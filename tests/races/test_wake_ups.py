@@ -40,9 +40,7 @@ class TestTheEndOfATurn:
         await create(log, "ada")
         await accept(log, "ada", "one")
         async with hired(settings) as hand:
-            hand.model.gate.clear()
-            at_work = asyncio.create_task(hand.attend("ada"))
-            await hand.model.busy.wait()
+            at_work = await hand.at_the_model("ada")
             outlet = Outlet(log, hand.bell, hand.hints)
             await accept_stimuli(outlet, "ada", [stimulus("two")], BY)
             assert hand.bell.rung == []
@@ -218,9 +216,7 @@ class TestLifeAndWork:
         await accept(log, "ada", "one")
         async with hired(settings) as hand:
             outlet = Outlet(log, hand.bell, hand.hints)
-            hand.model.gate.clear()
-            at_work = asyncio.create_task(hand.attend("ada"))
-            await hand.model.busy.wait()
+            at_work = await hand.at_the_model("ada")
             await agents.stop(outlet, "ada", BY)
             await agents.start(outlet, "ada", BY)
             hand.model.gate.set()

@@ -244,6 +244,8 @@ BEGIN
 END $$;
 """
 
+AGENTS_SEEN = 1_000
+"""Agents that want a worker which one sweep looks at."""
 _SWEEP = """
 CREATE OR REPLACE FUNCTION sweep(p_worker text, p_lease_s double precision, p_limit int,
                                  p_after text)
@@ -295,7 +297,7 @@ BEGIN
   seen AS MATERIALIZED (
     SELECT a.tenant, a.id, a.attention_state AS state, a.waiting, a.lifecycle,
            a.attention->>'stop_by' IS NOT NULL AS stopped
-      FROM agents a WHERE a.wants_worker AND a.id > p_after ORDER BY a.id LIMIT 1000),
+      FROM agents a WHERE a.wants_worker AND a.id > p_after ORDER BY a.id LIMIT {seen}),
   alone AS (
     SELECT s.id, s.stopped OR s.state = 'focused' AS urgent FROM seen s
       WHERE CASE
@@ -312,7 +314,7 @@ BEGIN
                     (SELECT id, true AS urgent FROM orphaned UNION ALL SELECT id, true FROM due
                      UNION ALL SELECT id, urgent FROM alone) c
                    ORDER BY (c.urgent AND random() < 0.8) DESC, random() LIMIT p_limit) u), '[]'),
-         (SELECT CASE count(*) WHEN 1000 THEN max(seen.id) ELSE '' END FROM seen)
+         (SELECT CASE count(*) WHEN {seen} THEN max(seen.id) ELSE '' END FROM seen)
     INTO v_agents, v_after;
 
   SELECT coalesce(jsonb_agg(a.attention->>'turn_id'), '[]') INTO v_stops
@@ -322,7 +324,7 @@ BEGIN
   RETURN jsonb_build_object('now', v_now, 'alive', v_alive, 'frozen', v_frozen,
                             'agents', v_agents, 'stops', v_stops, 'after', v_after);
 END $$;
-"""
+""".replace("{seen}", str(AGENTS_SEEN))
 
 
 def function_statements() -> tuple[str, ...]:
