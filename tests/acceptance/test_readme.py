@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from shutil import which
+from typing import Any
 
 import pytest
 
@@ -17,6 +20,7 @@ from tests.process.running import Running
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 TOLD = {"DATABASE_URL", "DATABASE_DIRECT_URL", "DATABASE_OWNER_URL", "REDIS_URL", "UNDIVIDED_URL"}
+SHELL = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -65,6 +69,27 @@ def test_prompts_are_commands_and_nothing_else_is() -> None:
     """Output and other blocks are for reading."""
     text = "```sh\n$ no\n```\n```console\n$ one \\\n  --more\nsaid\n```\n```console\n$ two\n```\n"
     assert [shlex.split(command) for command in commands_of(text)] == [["one", "--more"], ["two"]]
+
+
+@pytest.mark.process
+@pytest.mark.skipif(which("curl") is None, reason="the README asks with curl")
+async def test_every_request_is_answered(up: Running, folder: Path) -> None:
+    """The block of requests as it stands, on the address of this stack; a refusal fails."""
+    (block,) = [one for one in SHELL.findall(README.read_text("utf-8")) if "curl" in one]
+    up.start("--workers", "1")
+    await up.ready()
+    here = up.url.removeprefix("http://")
+    asked = block.replace("localhost:8420", here).replace("curl ", "curl --fail-with-body -sS ")
+    code, said, errors = await typed(f"set -e\n{asked}", folder)
+    assert code == 0, f"{asked}: exit {code}\n{said}\n{errors}"
+    told: list[dict[str, Any]] = []
+    while said.strip():
+        one, end = json.JSONDecoder().raw_decode(said := said.lstrip())
+        told, said = [*told, one], said[end:]
+    created, replied, mind = told
+    assert created["id"] == "grace"
+    assert replied["reply"].endswith('"hello".')
+    assert replied["itemId"] in {one["mailboxItemId"] for one in mind["recentDecisions"]}
 
 
 @pytest.mark.process
