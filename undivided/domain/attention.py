@@ -19,6 +19,7 @@ from undivided.domain.state.agent import AgentRow, Focused, Idle, Suspended
 from undivided.domain.state.item import ItemRow, Queued
 from undivided.domain.state.view import AgentView
 from undivided.domain.stimuli import REGISTRY, StimulusType, stimulus_type
+from undivided.domain.waits import Sleep
 
 LOSERS_NAMED = 10
 
@@ -43,8 +44,9 @@ class Wake(Struct, frozen=True):
 
     turn_id: str
     session_id: str
-    cause: Literal["waited", "woken", "stopped"]
+    cause: Literal["waited", "woken", "stopped", "answered"]
     by: str = ""
+    answer: str = ""
 
 
 class Rest(Struct, frozen=True):
@@ -78,21 +80,27 @@ def _end_of_wait(suspended: Suspended, view: AgentView) -> Wake | Rest:
     turn = suspended.turn_id, suspended.session_id
     if suspended.stop_by is not None:
         return Wake(*turn, "stopped")
+    if suspended.answer is not None:
+        return Wake(*turn, "answered", answer=suspended.answer)
     if view.now >= suspended.until:
         return Wake(*turn, "waited")
+    if not isinstance(suspended.wait, Sleep):
+        return Rest()
     wakers = [item for item in known_only(view.queue) if kind_of(item).wakes]
     if wakers:
         return Wake(*turn, "woken", wakers[0].source_type)
     return Rest()
 
 
-def resolution_of(wake: Wake) -> Literal["waited", "woken", "skipped"]:
+def resolution_of(wake: Wake) -> Literal["waited", "woken", "skipped", "answered"]:
     """How the call that waited is resolved."""
     match wake.cause:
         case "waited":
             return "waited"
         case "woken":
             return "woken"
+        case "answered":
+            return "answered"
         case "stopped":
             return "skipped"
 
@@ -104,6 +112,8 @@ def told_after_wait(wake: Wake) -> str:
             return "the wait is over"
         case "woken":
             return f"woken early by a new {wake.by}, which waits in the mailbox"
+        case "answered":
+            return wake.answer
         case "stopped":
             return "not waited for: the turn was asked to stop"
 

@@ -6,7 +6,11 @@ from typing import Literal
 
 from undivided.domain.value import Value
 
-DecisionType = Literal["pick", "requeue", "dead_letter", "complete", "cancel", "wake"]
+DecisionType = Literal[
+    "pick", "continue", "preempt", "cancel", "defer", "merge", "delegate", "drop", "complete",
+    "triage", "requeue", "dead_letter", "wake",
+]  # fmt: skip
+"""`delegate` is kept for a later use: a judge that says so is read as `continue`."""
 
 
 class Decision(Value, frozen=True):

@@ -23,6 +23,8 @@ def said_of(event: Event) -> Said | None:
     match event:
         case s.TurnStarted(input=text):
             return UserSaid(text)
+        case s.TurnUpdated(content=text) | s.TurnNudged(content=text):
+            return UserSaid(text)
         case s.ModelResponded(text=text, calls=calls):
             return AssistantSaid(text, calls)
         case s.ToolCallFinished(call_id=call_id, tool=tool, content=content):

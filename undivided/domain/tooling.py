@@ -15,6 +15,10 @@ key, `once` is never re-run but answered as interrupted."""
 InterruptPolicy = Literal["never", "wake_only", "cancel_safe"]
 
 
+class Act(Struct, frozen=True):
+    """A command that an agent's own tool gives; each kind says what it holds."""
+
+
 class Noted(Struct, frozen=True):
     """A working-memory entry that a tool leaves behind, written with its result."""
 
@@ -41,4 +45,14 @@ class Suspends(Struct, frozen=True):
     wait: Wait
 
 
-ToolOutcome = Returned | Raised | Suspends
+class Acts(Struct, frozen=True):
+    """The tool changes what this system itself records: `act` is the command for it.
+
+    It is decided and recorded together with the call's result, in one transaction: a call that
+    a crash interrupts has done nothing yet, and is decided again.
+    """
+
+    act: Act
+
+
+ToolOutcome = Returned | Raised | Suspends | Acts

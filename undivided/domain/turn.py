@@ -51,6 +51,14 @@ class TurnState(Struct, frozen=True):
     responses: int = 0
     tool_calls: int = 0
     usage: Usage = Usage()
+    nudges: int = 0
+    newest: str | None = None
+    """The newest live update or nudge, if there was one."""
+
+    @property
+    def newest_input(self) -> str:
+        """The newest thing that the model was told."""
+        return self.begun.input if self.newest is None else self.newest
 
 
 def evolve(state: TurnState | None, event: Event) -> TurnState | None:
@@ -79,6 +87,13 @@ def evolve(state: TurnState | None, event: Event) -> TurnState | None:
                 open=tuple(o for o in state.open if o.call.id != event.call_id),
                 tool_calls=state.tool_calls + 1,
             )
+        case s.TurnUpdated():
+            return replace(state, said=(*state.said, UserSaid(event.content)), newest=event.content)
+        case s.TurnNudged():
+            return replace(
+                state, said=(*state.said, UserSaid(event.content)), newest=event.content,
+                nudges=state.nudges + 1,
+            )  # fmt: skip
         case s.TurnSuspended():
             return replace(
                 state,

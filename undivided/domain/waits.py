@@ -11,4 +11,13 @@ class Sleep(Value, frozen=True, tag="sleep", tag_field="kind"):
     seconds: float
 
 
-Wait = Sleep
+class Approval(Value, frozen=True, tag="approval", tag_field="kind"):
+    """The turn asked a person; their answer ends it, or its expiry after `seconds`."""
+
+    approval_id: str
+    seconds: float
+    expires: bool
+    """Whether the one who asked said when it expires; else the policy's patience ends it."""
+
+
+Wait = Sleep | Approval

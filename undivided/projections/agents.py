@@ -22,7 +22,8 @@ TOUCHED = (
     a.AgentCreated | a.AgentConfigured | a.PolicyAdopted | a.AgentStarted | a.AgentStopped
     | a.AgentPaused | a.AgentResumed | a.AgentDeleted | i.StimulusAccepted | i.ItemPicked
     | i.ItemCompleted | i.ItemRequeued | i.ItemDeadLettered | i.ItemCancelled
-    | f.FocusSuspended | f.FocusRegained | f.StopRequested
+    | i.ItemMerged | i.ItemDeferred | i.ItemResurfaced | i.ItemResumed | i.ItemDropped
+    | f.FocusAnswered | f.FocusSuspended | f.FocusRegained | f.StopRequested
 )  # fmt: skip
 
 
@@ -41,7 +42,15 @@ def reduce(row: AgentRow | None, recorded: Recorded) -> AgentRow | None:
         return None
     match event:
         case i.StimulusAccepted():
-            return replace(row, waiting=row.waiting + 1, next_seq=event.seq + 1, changed_at=at)
+            writer = event.sender.id if event.sender.role == "user" else None
+            return replace(
+                row, waiting=row.waiting + 1, next_seq=event.seq + 1, changed_at=at,
+                user_id=writer or row.user_id,
+            )  # fmt: skip
+        case i.ItemMerged() | i.ItemDropped():
+            return replace(row, waiting=row.waiting - 1, changed_at=at)
+        case i.ItemResurfaced():
+            return replace(row, waiting=row.waiting + 1, deferred=row.deferred - 1, changed_at=at)
         case i.ItemCancelled() if event.turn_id is None:
             return replace(row, waiting=row.waiting - 1, changed_at=at)
         case _:
@@ -52,9 +61,20 @@ def _attending(row: AgentRow, recorded: Recorded) -> AgentRow:
     event, at = recorded.event, recorded.at
     focus = row.attention
     match event:
-        case i.ItemPicked():
-            focused = Focused(event.turn_id, event.session_id, (event.item_id,), event.epoch, at)
+        case i.ItemPicked() | i.ItemResumed():
+            together: tuple[str, ...] = ()
+            if isinstance(focus, Focused) and focus.turn_id == event.turn_id:
+                together = focus.item_ids
+            focused = Focused(
+                event.turn_id, event.session_id, (*together, event.item_id), event.epoch, at
+            )
             return replace(row, attention=focused, waiting=row.waiting - 1, changed_at=at)
+        case i.ItemDeferred() if event.turn_id is not None:
+            return replace(row, attention=Idle(at), deferred=row.deferred + 1, changed_at=at)
+        case i.ItemDeferred():
+            return replace(row, waiting=row.waiting - 1, deferred=row.deferred + 1, changed_at=at)
+        case f.FocusAnswered() if isinstance(focus, Suspended) and focus.turn_id == event.turn_id:
+            return replace(row, attention=replace(focus, answer=event.content), changed_at=at)
         case i.ItemCompleted() | i.ItemDeadLettered() | i.ItemCancelled():
             return replace(row, attention=Idle(at), changed_at=at)
         case i.ItemRequeued():

@@ -10,28 +10,35 @@ from undivided.domain.events import items as i
 from undivided.domain.recorded import Recorded
 from undivided.domain.state.item import (
     DeadLetter,
+    Deferred,
     Done,
+    Dropped,
     ItemRow,
+    Merged,
     Processing,
     Queued,
     Stopped,
     Tries,
+    Weighed,
 )
 from undivided.domain.stimuli import REGISTRY
 
 TOUCHED = (
     i.StimulusAccepted | i.ItemPicked | i.ItemCompleted | i.ItemRequeued | i.ItemDeadLettered
-    | i.ItemCancelled
+    | i.ItemCancelled | i.ItemMerged | i.ItemDeferred | i.ItemResurfaced | i.ItemResumed
+    | i.ItemDropped | i.ItemReprioritized | i.ItemWeighed
 )  # fmt: skip
 
 
 def keys(recorded: Recorded) -> tuple[str, ...]:
     """The item that the event is about."""
     event = recorded.event
+    if isinstance(event, i.ItemMerged):
+        return (event.item_id, event.into)
     return (event.item_id,) if isinstance(event, TOUCHED) else ()
 
 
-def reduce(row: ItemRow | None, recorded: Recorded) -> ItemRow | None:
+def reduce(key: str, row: ItemRow | None, recorded: Recorded) -> ItemRow | None:
     """The item's row after `recorded`."""
     event, at = recorded.event, recorded.at
     if isinstance(event, i.StimulusAccepted):
@@ -52,6 +59,47 @@ def reduce(row: ItemRow | None, recorded: Recorded) -> ItemRow | None:
             return replace(row, phase=DeadLetter(event.turn_id, event.reason, event.notice_id, at))
         case i.ItemCancelled():
             return replace(row, phase=Stopped(event.by, at, event.turn_id))
+        case i.ItemMerged():
+            return _joined(key, row, event, at)
+        case _:
+            return _waiting(row, recorded)
+
+
+def _joined(key: str, row: ItemRow, event: i.ItemMerged, at: datetime) -> ItemRow:
+    """The item that joined, or the one that it joined."""
+    if key == event.item_id:
+        return replace(row, phase=Merged(event.into, at, event.turn_id))
+    payload = row.payload
+    if event.marks:
+        extra = {**payload.extra, **dict.fromkeys(event.marks, True)}
+        payload = replace(payload, extra=extra)
+    if event.requirement_id is not None:
+        payload = replace(payload, requirement_id=event.requirement_id)
+    return replace(row, merged=row.merged + 1, priority=event.priority, payload=payload)
+
+
+def _waiting(row: ItemRow, recorded: Recorded) -> ItemRow:
+    """What becomes of an item that is put off, comes back, or is dropped."""
+    event, at, phase = recorded.event, recorded.at, row.phase
+    match event:
+        case i.ItemDeferred():
+            until = None if event.wait_s is None else at + timedelta(seconds=event.wait_s)
+            turn, session = event.turn_id, event.session_id
+            if isinstance(phase, Queued) and turn is None:
+                turn, session = phase.turn_id, phase.session_id
+            phase = Deferred(event.by, at, until, event.behind, turn, session, event.waits)
+            return replace(row, phase=phase)
+        case i.ItemResurfaced() if isinstance(phase, Deferred):
+            back = Queued(turn_id=phase.turn_id, session_id=phase.session_id)
+            return replace(row, phase=back)
+        case i.ItemResumed():
+            return replace(row, phase=Processing(event.turn_id, at))
+        case i.ItemDropped():
+            return replace(row, phase=Dropped(event.reason, at))
+        case i.ItemReprioritized():
+            return replace(row, priority=event.priority)
+        case i.ItemWeighed():
+            return replace(row, weighed=Weighed(event.turn_id, event.merged))
         case _:
             return row
 

@@ -13,13 +13,17 @@ from undivided.domain.state.agent import MemoryRow
 from undivided.domain.state.session import ActivityRow, DecisionRow, NoticeRow
 
 ENDING = i.ItemCompleted | i.ItemRequeued | i.ItemDeadLettered | i.ItemCancelled
-DECIDED = i.ItemPicked | ENDING
+DECIDED = (
+    i.ItemPicked | ENDING | i.ItemMerged | i.ItemDeferred | i.ItemResumed | i.ItemDropped
+    | i.ItemWeighed
+)  # fmt: skip
+ACTIVE = i.ItemPicked | ENDING
 
 
 def activity_keys(recorded: Recorded) -> tuple[str, ...]:
     """The turn in which something was done about an item."""
     event = recorded.event
-    if isinstance(event, DECIDED) and event.turn_id is not None:
+    if isinstance(event, ACTIVE) and event.turn_id is not None:
         return (event.turn_id,)
     return ()
 
@@ -66,8 +70,8 @@ def reduce_decision(row: DecisionRow | None, recorded: Recorded) -> DecisionRow 
     made: Decision = event.decision
     return DecisionRow(
         id=made.id, agent_id=event.agent_id, type=made.type, rule=made.rule,
-        reasoning=made.reasoning, item_id=event.item_id, turn_id=event.turn_id,
-        inputs=made.inputs, losers=made.losers, policy_version=made.policy_version,
+        reasoning=made.reasoning, item_id=event.item_id,
+        turn_id=getattr(event, "turn_id", None), inputs=made.inputs, losers=made.losers, policy_version=made.policy_version,
         version=recorded.version, made_at=recorded.at,
     )  # fmt: skip
 

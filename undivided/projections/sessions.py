@@ -8,22 +8,29 @@ from msgspec.structs import replace
 
 from undivided.domain.dialogue import Usage
 from undivided.domain.events import sessions as s
-from undivided.domain.recorded import Recorded
+from undivided.domain.recorded import Recorded, session_stream
 from undivided.domain.state.session import (
     SessionRow,
     TurnOver,
+    TurnPhase,
     TurnRow,
     TurnRunning,
+    TurnSetAside,
     TurnWaiting,
 )
 
-SESSION = s.SessionOpened | s.SessionArchived | s.SessionDeleted | s.TurnStarted | s.TurnEnded
-TURN = s.TurnStarted | s.TurnSuspended | s.TurnResumed | s.TurnEnded
+SESSION = (
+    s.SessionOpened | s.SessionArchived | s.SessionDeleted | s.TurnStarted | s.TurnPreempted
+    | s.TurnResumed | s.TurnEnded
+)  # fmt: skip
+TURN = s.TurnStarted | s.TurnSuspended | s.TurnPreempted | s.TurnResumed | s.TurnEnded
 
 
 def session_keys(recorded: Recorded) -> tuple[str, ...]:
     """The session, for the events that change its row; steps change nothing in it."""
     event = recorded.event
+    if isinstance(event, s.TurnPreempted | s.TurnResumed):
+        return (recorded.stream.removeprefix(session_stream("")),)
     return (event.session_id,) if isinstance(event, SESSION) else ()
 
 
@@ -41,6 +48,18 @@ def reduce_session(row: SessionRow | None, recorded: Recorded) -> SessionRow | N
     match event:
         case s.TurnStarted():
             return replace(row, active_turn=event.turn_id, changed_at=at)
+        case s.TurnPreempted():
+            away = (*row.set_aside, event.turn_id)
+            return replace(row, active_turn=None, set_aside=away, changed_at=at)
+        case s.TurnResumed() if event.turn_id in row.set_aside:
+            away = tuple(turn for turn in row.set_aside if turn != event.turn_id)
+            return replace(row, active_turn=event.turn_id, set_aside=away, changed_at=at)
+        case s.TurnEnded() if event.turn_id in row.set_aside:
+            away = tuple(turn for turn in row.set_aside if turn != event.turn_id)
+            return replace(
+                row, set_aside=away, responses=row.responses + event.responses,
+                usage=row.usage.plus(event.usage), changed_at=at,
+            )  # fmt: skip
         case s.TurnEnded():
             return replace(
                 row, active_turn=None, turns=row.turns + 1,
@@ -71,6 +90,8 @@ def reduce_turn(row: TurnRow | None, recorded: Recorded) -> TurnRow | None:
     match event:
         case s.TurnSuspended():
             return replace(row, phase=_waiting(row, event, recorded))
+        case s.TurnPreempted():
+            return replace(row, phase=_set_aside(row, event, recorded))
         case s.TurnResumed():
             orphaned = row.orphaned + (event.cause == "orphaned")
             phase = _running(row, recorded)
@@ -103,9 +124,20 @@ def _waiting(row: TurnRow, event: s.TurnSuspended, recorded: Recorded) -> TurnWa
     return TurnWaiting(event.call_id, event.wait, recorded.at, until, left)
 
 
+def _set_aside(row: TurnRow, event: s.TurnPreempted, recorded: Recorded) -> TurnPhase:
+    match row.phase:
+        case TurnRunning(deadline=deadline):
+            left = max(0.0, (deadline - recorded.at).total_seconds())
+            return TurnSetAside(event.by, recorded.at, left)
+        case TurnWaiting() as waiting:
+            return TurnSetAside(event.by, recorded.at, waiting.left_s, waiting)
+        case TurnSetAside() | TurnOver():
+            return row.phase
+
+
 def _running(row: TurnRow, recorded: Recorded) -> TurnRunning | TurnOver:
     match row.phase:
-        case TurnWaiting(left_s=left):
+        case TurnWaiting(left_s=left) | TurnSetAside(left_s=left):
             return TurnRunning(recorded.at + timedelta(seconds=left))
         case TurnRunning() | TurnOver():
             return row.phase

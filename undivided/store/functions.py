@@ -202,6 +202,7 @@ DECLARE
   v_flight jsonb;
   v_queue jsonb := '[]';
   v_focus jsonb := '[]';
+  v_deferred jsonb := '[]';
   v_now timestamptz;
   v_edition bigint;
 BEGIN
@@ -230,6 +231,13 @@ BEGIN
         WHERE i.tenant = p_tenant AND i.agent_id = p_agent AND i.status = 'queued'
           AND (i.not_before IS NULL OR i.not_before <= v_now)
         ORDER BY i.priority, i.seq LIMIT p_queue) q;
+    IF (v_agent->>'deferred')::int > 0 THEN
+      SELECT coalesce(jsonb_agg(to_jsonb(q) ORDER BY q.priority, q.seq), '[]') INTO v_deferred
+        FROM (SELECT i.* FROM items i
+          WHERE i.tenant = p_tenant AND i.agent_id = p_agent AND i.status = 'deferred'
+            AND (i.not_before IS NULL OR i.not_before <= v_now)
+          ORDER BY i.priority, i.seq LIMIT p_queue) q;
+    END IF;
     IF v_agent->'attention' ? 'item_ids' THEN
       -- One look into the key for each: without statistics a planner may read all items there are.
       SELECT coalesce(jsonb_agg(to_jsonb(f)), '[]') INTO v_focus
@@ -240,7 +248,8 @@ BEGIN
   END IF;
   RETURN jsonb_build_object('version', coalesce(v_version, 0), 'now', v_now,
     'edition', v_edition, 'agent', v_agent,
-    'flight', v_flight, 'queue', v_queue, 'focus', v_focus);
+    'flight', v_flight, 'queue', v_queue, 'focus', v_focus,
+    'deferred', v_deferred);
 END $$;
 """
 
@@ -296,7 +305,8 @@ BEGIN
       WHERE t.wake_at <= v_now ORDER BY random() LIMIT p_limit),
   seen AS MATERIALIZED (
     SELECT a.tenant, a.id, a.attention_state AS state, a.waiting, a.lifecycle,
-           a.attention->>'stop_by' IS NOT NULL AS stopped
+           a.attention->>'stop_by' IS NOT NULL
+             OR a.attention->>'answer' IS NOT NULL AS stopped, a.deferred
       FROM agents a WHERE a.wants_worker AND a.id > p_after ORDER BY a.id LIMIT {seen}),
   alone AS (
     SELECT s.id, s.stopped OR s.state = 'focused' AS urgent FROM seen s
@@ -304,10 +314,15 @@ BEGIN
         WHEN s.state = 'focused' THEN NOT EXISTS (SELECT 1 FROM held
           WHERE held.lock_key = hashtextextended(s.tenant || '/' || s.id, 0))
         WHEN s.state = 'suspended' AND s.stopped THEN true
-        ELSE s.waiting > 0 AND s.lifecycle = 'started'
+        WHEN s.lifecycle <> 'started' THEN false
+        ELSE (s.waiting > 0
           AND EXISTS (SELECT 1 FROM items i WHERE i.tenant = s.tenant AND i.agent_id = s.id
                         AND i.status = 'queued'
-                        AND (i.not_before IS NULL OR i.not_before <= v_now)) END
+                        AND (i.not_before IS NULL OR i.not_before <= v_now)))
+          OR (s.state = 'idle' AND s.deferred > 0
+          AND EXISTS (SELECT 1 FROM items i WHERE i.tenant = s.tenant AND i.agent_id = s.id
+                        AND i.status = 'deferred' AND i.phase->>'waits' IS DISTINCT FROM 'true'
+                        AND (i.not_before IS NULL OR i.not_before <= v_now))) END
       ORDER BY random() LIMIT p_limit)
   SELECT coalesce((SELECT jsonb_agg(DISTINCT u.id)
              FROM (SELECT c.id FROM

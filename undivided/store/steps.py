@@ -12,7 +12,9 @@ from undivided.domain.turn import TurnState, evolve
 from undivided.store.codec import blob_references, decode_event
 from undivided.store.database import TENANT, Connection
 
-_SAYING = ["turn.started", "model.responded", "tool_call.finished"]
+_SAYING = [
+    "turn.started", "turn.updated", "turn.nudged", "model.responded", "tool_call.finished",
+]  # fmt: skip
 
 
 async def turn_state(connection: Connection, turn: TurnRow) -> tuple[TurnState, int]:

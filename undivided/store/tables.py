@@ -132,7 +132,8 @@ workers = Table(
 # stays true: a row that changes in no indexed column is written in place.
 _WANTS_WORKER = (
     "(r.attention->>'type') = 'focused' OR (r.attention->>'stop_by') IS NOT NULL"
-    " OR (r.waiting > 0 AND r.lifecycle = 'started')"
+    " OR (r.attention->>'answer') IS NOT NULL"
+    " OR (r.waiting + r.deferred > 0 AND r.lifecycle = 'started')"
 )
 
 agents = Table(
@@ -157,6 +158,8 @@ agents = Table(
     Column("next_seq", BigInteger, nullable=False),
     Column("created_at", _AT, nullable=False),
     Column("changed_at", _AT, nullable=False),
+    Column("deferred", Integer, nullable=False, server_default=text("0")),
+    Column("user_id", Text),
     PrimaryKeyConstraint("tenant", "id"),
     Index("agents_wanting", "id", postgresql_where=text("wants_worker")),
 )  # fmt: skip
@@ -193,12 +196,23 @@ items = Table(
     Column("queued_at", _AT, nullable=False),
     Column("accepted_by", Text, nullable=False),
     Column("correlation", Text, nullable=False),
-    Column("not_before", _AT, info={"folded_as": "(r.phase->>'not_before')::timestamptz"}),
+    Column("merged", Integer, nullable=False, server_default=text("0")),
+    Column("merge_key", Text),
+    Column("weighed", JSONB),
+    Column("merged_into", Text, info={"folded_as": "r.phase->>'into'"}),
+    Column("not_before", _AT,
+           info={"folded_as": "coalesce(r.phase->>'not_before', r.phase->>'until')::timestamptz"}),
     Column("status", Text, nullable=False, info={"folded_as": "r.phase->>'status'"}),
     PrimaryKeyConstraint("tenant", "id"),
     UniqueConstraint("tenant", "agent_id", "seq", name="items_seq_once"),
     Index("items_lost", "tenant", "agent_id", "status",
           postgresql_where=text("status IN ('cancelled','dead_letter')")),
+    Index("items_joined", "tenant", "merged_into",
+          postgresql_where=text("merged_into IS NOT NULL")),
+    Index("items_merging", "tenant", "agent_id", "merge_key",
+          postgresql_where=text("status = 'queued' AND merge_key IS NOT NULL")),
+    Index("items_deferred", "tenant", "agent_id", "priority", "seq",
+          postgresql_where=text("status = 'deferred'")),
     Index("items_waiting", "tenant", "agent_id", "priority", "seq",
           postgresql_where=text("status = 'queued'")),
 )  # fmt: skip
@@ -217,6 +231,7 @@ sessions = Table(
     Column("usage", JSONB, nullable=False),
     Column("opened_at", _AT, nullable=False),
     Column("changed_at", _AT, nullable=False),
+    Column("set_aside", JSONB, nullable=False, server_default=text("'[]'")),
     PrimaryKeyConstraint("tenant", "id"),
     Index("sessions_of_agent", "tenant", "agent_id", "opened_at"),
 )

@@ -25,6 +25,7 @@ from undivided.domain.outcomes import Completed, Failed, Incomplete, Outcome, ou
 from undivided.domain.state.agent import Focused
 from undivided.domain.tooling import Suspends
 from undivided.store import landing
+from undivided.store.acting import Suspended
 from undivided.store.flights import Flight
 from undivided.store.hints import Hints
 from undivided.store.log import Log
@@ -59,6 +60,8 @@ class Driver:
             match landed:
                 case Leave():
                     await landing.yield_to_others(self._log, flight)
+                    return True
+                case Suspended():
                     return True
                 case Suspends(wait=wait):
                     waiting = flight.state.open[0].call.id

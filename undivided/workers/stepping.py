@@ -16,8 +16,8 @@ from undivided.domain.events import sessions as s
 from undivided.domain.history import provider_history
 from undivided.domain.outcomes import Failed, Outcome, TimedOut
 from undivided.domain.state.session import TurnRunning
-from undivided.domain.tooling import Raised, Returned, Suspends
-from undivided.store import landing
+from undivided.domain.tooling import Acts, Raised, Returned, Suspends
+from undivided.store import acting, landing
 from undivided.store.flights import Flight
 from undivided.store.hints import Hints
 from undivided.store.log import Log
@@ -99,7 +99,7 @@ class Steps:
             session_id=turn.session_id,
             turn_index=turn.index,
             step=step,
-            newest_input=flight.state.begun.input,
+            newest_input=flight.state.newest_input,
             response_index=turn.responses_before + step,
         )
 
@@ -144,6 +144,10 @@ class Steps:
                 return await self._broken(flight, outcome)
             case Suspends():
                 return outcome
+            case Acts(act=act):
+                suspended = await acting.act(self._log, flight, call, act)
+                self._hints.publish("tail", flight.agent.id.encode())
+                return suspended
             case Raised(message=message):
                 await self.record(flight, _answered(flight, call, "raised", message))
             case Returned(content=content, noted=noted):

@@ -11,8 +11,11 @@ from undivided.domain.events.items import Payload, Sender
 from undivided.domain.outcomes import outcome_name
 from undivided.domain.state.item import (
     DeadLetter,
+    Deferred,
     Done,
+    Dropped,
     ItemRow,
+    Merged,
     Processing,
     Queued,
     Stopped,
@@ -74,6 +77,8 @@ class Times(Struct, frozen=True):
     completed_at: str | None = None
     outcome: str | None = None
     not_before: str | None = None
+    merged_into: str | None = None
+    deferred_until: str | None = None
 
 
 def times_of(row: ItemRow) -> Times:
@@ -92,6 +97,15 @@ def times_of(row: ItemRow) -> Times:
             return Times(
                 "cancelled", stopped.turn_id, None, instant(stopped.completed_at), "cancelled"
             )
+        case Merged() as merged:
+            at = instant(merged.merged_at)
+            return Times("merged", merged.turn_id, completed_at=at, merged_into=merged.into)
+        case Deferred() as put_off:
+            until = instant_or_none(put_off.until)
+            return Times("deferred", put_off.turn_id, deferred_until=until)
+        case Dropped() as dropped:
+            return Times("dropped", completed_at=instant(dropped.completed_at),
+                         outcome=dropped.reason)  # fmt: skip
         case DeadLetter() as dead:
             return Times("dead_letter", dead.turn_id, None, instant(dead.completed_at), dead.reason)
 
@@ -110,7 +124,8 @@ def item_shape(then: ItemThen) -> Item:
         position=then.position, not_before=times.not_before or UNSET,
         session_id=session_id or UNSET, turn_id=times.turn_id or UNSET,
         started_at=started or UNSET, completed_at=times.completed_at or UNSET,
-        outcome=times.outcome or UNSET,
+        outcome=times.outcome or UNSET, merged_into=times.merged_into or UNSET,
+        deferred_until=times.deferred_until or UNSET,
     )  # fmt: skip
 
 

@@ -25,12 +25,20 @@ Event = (
     | items.ItemRequeued
     | items.ItemDeadLettered
     | items.ItemCancelled
+    | items.ItemMerged
+    | items.ItemDeferred
+    | items.ItemResurfaced
+    | items.ItemResumed
+    | items.ItemDropped
+    | items.ItemReprioritized
+    | items.ItemWeighed
     | items.NoticePosted
     | flights.FlightAcquired
     | flights.FlightReleased
     | flights.FlightFenced
     | flights.FocusSuspended
     | flights.FocusRegained
+    | flights.FocusAnswered
     | flights.StopRequested
     | sessions.SessionOpened
     | sessions.SessionArchived
@@ -42,6 +50,9 @@ Event = (
     | sessions.TurnSuspended
     | sessions.TurnResumed
     | sessions.TurnYielded
+    | sessions.TurnUpdated
+    | sessions.TurnNudged
+    | sessions.TurnPreempted
     | sessions.TurnEnded
 )
 
@@ -61,12 +72,20 @@ CATALOGUE: dict[type[Event], tuple[str, int]] = {
     items.ItemRequeued: ("item.requeued", 1),
     items.ItemDeadLettered: ("item.dead_lettered", 1),
     items.ItemCancelled: ("item.cancelled", 1),
+    items.ItemMerged: ("item.merged", 1),
+    items.ItemDeferred: ("item.deferred", 1),
+    items.ItemResurfaced: ("item.resurfaced", 1),
+    items.ItemResumed: ("item.resumed", 1),
+    items.ItemDropped: ("item.dropped", 1),
+    items.ItemReprioritized: ("item.reprioritized", 1),
+    items.ItemWeighed: ("item.weighed", 1),
     items.NoticePosted: ("notice.posted", 1),
     flights.FlightAcquired: ("flight.acquired", 1),
     flights.FlightReleased: ("flight.released", 1),
     flights.FlightFenced: ("flight.fenced", 1),
     flights.FocusSuspended: ("focus.suspended", 1),
     flights.FocusRegained: ("focus.regained", 1),
+    flights.FocusAnswered: ("focus.answered", 1),
     flights.StopRequested: ("turn.stop_requested", 1),
     sessions.SessionOpened: ("session.opened", 1),
     sessions.SessionArchived: ("session.archived", 1),
@@ -78,5 +97,8 @@ CATALOGUE: dict[type[Event], tuple[str, int]] = {
     sessions.TurnSuspended: ("turn.suspended", 1),
     sessions.TurnResumed: ("turn.resumed", 1),
     sessions.TurnYielded: ("turn.yielded", 1),
+    sessions.TurnUpdated: ("turn.updated", 1),
+    sessions.TurnNudged: ("turn.nudged", 1),
+    sessions.TurnPreempted: ("turn.preempted", 1),
     sessions.TurnEnded: ("turn.ended", 1),
 }

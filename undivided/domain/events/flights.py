@@ -57,7 +57,20 @@ class FocusRegained(Value, frozen=True, kw_only=True):
     agent_id: str
     turn_id: str
     epoch: int
-    cause: Literal["waited", "woken", "yielded", "orphaned", "stopped"]
+    cause: Literal["waited", "woken", "yielded", "orphaned", "stopped", "answered"]
+
+
+class FocusAnswered(Value, frozen=True, kw_only=True):
+    """What a suspended turn waits for has come: `content` is what its call is answered with.
+
+    `item_id` names its item where the turn was set aside meanwhile.
+    """
+
+    agent_id: str
+    turn_id: str
+    call_id: str
+    content: str
+    item_id: str | None = None
 
 
 class StopRequested(Value, frozen=True, kw_only=True):

@@ -105,6 +105,97 @@ class ItemCancelled(Value, frozen=True, kw_only=True):
     decision: Decision
 
 
+DeferredBy = Literal["preempted", "agent", "deliberation", "judge", "person"]
+ResurfaceCause = Literal["due", "idle", "preemptor_done", "answered", "person"]
+
+
+class ItemMerged(Value, frozen=True, kw_only=True):
+    """A waiting item joined another, which from here on is handled for both.
+
+    `into` has `priority` now, and the `marks` and requirement that it did not have before; with
+    `turn_id` the item went into that running turn as a live update.
+    """
+
+    agent_id: str
+    item_id: str
+    into: str
+    priority: int
+    decision: Decision
+    marks: tuple[str, ...] = ()
+    requirement_id: str | None = None
+    turn_id: str | None = None
+
+
+class ItemDeferred(Value, frozen=True, kw_only=True):
+    """The item is put off, for `wait_s` seconds or until the agent is idle.
+
+    With `turn_id` it was in that turn, which is set aside with it and goes on when it comes back;
+    `behind` names the item that it comes back after.
+    """
+
+    agent_id: str
+    item_id: str
+    epoch: int
+    by: DeferredBy
+    decision: Decision
+    wait_s: float | None = None
+    behind: str | None = None
+    turn_id: str | None = None
+    session_id: str | None = None
+    waits: bool = False
+
+
+class ItemResurfaced(Value, frozen=True, kw_only=True):
+    """A deferred item waits again, at its own place."""
+
+    agent_id: str
+    item_id: str
+    cause: ResurfaceCause
+
+
+class ItemResumed(Value, frozen=True, kw_only=True):
+    """A preempted item is in focus again, in the turn that was set aside with it."""
+
+    agent_id: str
+    item_id: str
+    turn_id: str
+    session_id: str
+    epoch: int
+    decision: Decision
+
+
+class ItemDropped(Value, frozen=True, kw_only=True):
+    """A waiting item was discarded without having been handled; `reason` says why."""
+
+    agent_id: str
+    item_id: str
+    reason: str
+    decision: Decision
+
+
+class ItemReprioritized(Value, frozen=True, kw_only=True):
+    """A waiting item has another priority from here on; `by` says who wanted that."""
+
+    agent_id: str
+    item_id: str
+    priority: int
+    by: str
+
+
+class ItemWeighed(Value, frozen=True, kw_only=True):
+    """A waiting item was weighed against the turn at work; the decision says what came of it.
+
+    `merged` is how much had joined it by then: it is weighed again only when more has.
+    """
+
+    agent_id: str
+    item_id: str
+    turn_id: str
+    epoch: int
+    merged: int
+    decision: Decision
+
+
 class NoticePosted(Value, frozen=True, kw_only=True):
     """People are told, once, of an item that was given up; stream `user:<id>`."""
 

@@ -16,8 +16,8 @@ from undivided.domain.tooling import Effect
 from undivided.domain.value import Value
 from undivided.domain.waits import Wait
 
-Resolution = Literal["returned", "raised", "interrupted", "skipped", "waited", "woken"]
-ResumeCause = Literal["orphaned", "yielded", "waited", "woken", "stopped"]
+Resolution = Literal["returned", "raised", "interrupted", "skipped", "waited", "woken", "answered"]
+ResumeCause = Literal["orphaned", "yielded", "waited", "woken", "stopped", "answered", "preempted"]
 
 
 class SessionOpened(Value, frozen=True, kw_only=True):
@@ -113,6 +113,32 @@ class TurnYielded(Value, frozen=True, kw_only=True):
     """The worker is leaving; another one carries on from the last step."""
 
     turn_id: str
+    epoch: int
+
+
+class TurnUpdated(Value, frozen=True, kw_only=True):
+    """Something new about what the turn is at work on went into its transcript: a live update."""
+
+    turn_id: str
+    item_id: str
+    content: str
+    epoch: int
+
+
+class TurnNudged(Value, frozen=True, kw_only=True):
+    """The turn was asked, once, to go on: its last response left `reason` open."""
+
+    turn_id: str
+    reason: Literal["marker_missing", "no_comment", "no_action"]
+    content: str
+    epoch: int
+
+
+class TurnPreempted(Value, frozen=True, kw_only=True):
+    """The turn is set aside for the item `by`, and goes on from its last step later."""
+
+    turn_id: str
+    by: str
     epoch: int
 
 

@@ -16,11 +16,12 @@ INVARIANT = 1
 
 DECIDED_IN_FLIGHT = (
     i.ItemPicked | i.ItemCompleted | i.ItemRequeued | i.ItemDeadLettered
-    | f.FocusSuspended | f.FocusRegained
+    | i.ItemDeferred | i.ItemResumed | i.ItemWeighed | f.FocusSuspended | f.FocusRegained
 )  # fmt: skip
 STEPS = (
     s.TurnStarted | s.ModelResponded | s.ToolCallStarted | s.ToolCallFinished
-    | s.TurnSuspended | s.TurnResumed | s.TurnYielded | s.TurnEnded
+    | s.TurnSuspended | s.TurnResumed | s.TurnYielded | s.TurnUpdated | s.TurnNudged
+    | s.TurnPreempted | s.TurnEnded
 )  # fmt: skip
 
 

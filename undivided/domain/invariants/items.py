@@ -19,6 +19,7 @@ from undivided.domain.recorded import agent_stream
 NOTHING_LOST = 2
 COMPLETED_WITH_TURN = 3
 
+_MOVES = i.ItemPicked | i.ItemMerged | i.ItemDropped | i.ItemDeferred | i.ItemResumed
 FATE = i.ItemCompleted | i.ItemRequeued | i.ItemDeadLettered | i.ItemCancelled
 
 
@@ -61,6 +62,13 @@ class NothingLost:
                     yield from self._moved(placed, event, None, event.turn_id)
                 case event if isinstance(event, FATE):
                     yield from self._fate(placed, event)
+                case i.ItemMerged() | i.ItemDropped() as event:
+                    yield from self._moved(placed, event, None, None)
+                    self._places.pop(event.item_id, None)
+                case i.ItemDeferred() as event:
+                    yield from self._moved(placed, event, event.turn_id, None)
+                case i.ItemResumed() as event:
+                    yield from self._moved(placed, event, None, event.turn_id)
                 case _:
                     pass
         yield from _unannounced(events)
@@ -108,7 +116,7 @@ class NothingLost:
             self._places.pop(event.item_id, None)
 
     def _moved(
-        self, placed: Placed, event: FATE | i.ItemPicked, origin: str | None, to: str | None
+        self, placed: Placed, event: FATE | _MOVES, origin: str | None, to: str | None
     ) -> Iterator[Finding]:
         place = self._places.get(event.item_id)
         if place is None or place.turn != origin or place.agent != event.agent_id:

@@ -39,6 +39,8 @@ class Suspended(Value, frozen=True, tag="suspended"):
     since: datetime
     until: datetime
     stop_by: str | None = None
+    answer: str | None = None
+    """What the waiting call is answered with, once that has come."""
 
 
 Attention = Idle | Focused | Suspended
@@ -66,6 +68,10 @@ class AgentRow(Value, frozen=True, kw_only=True):
     next_seq: int
     created_at: datetime
     changed_at: datetime
+    deferred: int = 0
+    """Items that are put off."""
+    user_id: str | None = None
+    """The person who wrote last."""
 
 
 class FlightRow(Value, frozen=True, kw_only=True):

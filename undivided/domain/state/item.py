@@ -10,9 +10,16 @@ from undivided.domain.value import Value
 
 
 class Queued(Value, frozen=True, tag="queued", tag_field="status"):
-    """It waits, not to be picked before `not_before` if that is given."""
+    """It waits, not to be picked before `not_before` if that is given.
+
+    `coalescing`: it is only held back for what may still join it. `turn_id` is the turn that was
+    set aside with it, in `session_id`.
+    """
 
     not_before: datetime | None = None
+    coalescing: bool = False
+    turn_id: str | None = None
+    session_id: str | None = None
 
 
 class Processing(Value, frozen=True, tag="processing", tag_field="status"):
@@ -48,8 +55,39 @@ class DeadLetter(Value, frozen=True, tag="dead_letter", tag_field="status"):
     completed_at: datetime
 
 
-ItemPhase = Queued | Processing | Done | Stopped | DeadLetter
-TERMINAL = ("completed", "cancelled", "dead_letter")
+class Merged(Value, frozen=True, tag="merged", tag_field="status"):
+    """It joined `into`, in `turn_id` where that was at work, and is handled with it."""
+
+    into: str
+    merged_at: datetime
+    turn_id: str | None = None
+
+
+class Deferred(Value, frozen=True, tag="deferred", tag_field="status"):
+    """It is put off until `until`; without, until the agent is idle.
+
+    `behind` is the item it comes back after, `turn_id` the turn that was set aside with it.
+    `waits`: that turn waits for something, and comes back when it has it.
+    """
+
+    by: str
+    since: datetime
+    until: datetime | None = None
+    behind: str | None = None
+    turn_id: str | None = None
+    session_id: str | None = None
+    waits: bool = False
+
+
+class Dropped(Value, frozen=True, tag="dropped", tag_field="status"):
+    """It was discarded without having been handled."""
+
+    reason: str
+    completed_at: datetime
+
+
+ItemPhase = Queued | Processing | Done | Stopped | DeadLetter | Merged | Deferred | Dropped
+TERMINAL = ("completed", "cancelled", "dead_letter", "merged", "dropped")
 
 
 class Tries(Value, frozen=True):
@@ -59,6 +97,13 @@ class Tries(Value, frozen=True):
     empty_replies: int = 0
     failures: int = 0
     timeouts: int = 0
+
+
+class Weighed(Value, frozen=True):
+    """The turn that an item was last weighed against, and how much had joined it by then."""
+
+    turn_id: str
+    merged: int
 
 
 class ItemRow(Value, frozen=True, kw_only=True):
@@ -80,3 +125,8 @@ class ItemRow(Value, frozen=True, kw_only=True):
     accepted_by: str
     """Id of the event that accepted it: the cause of its turns."""
     correlation: str
+    merged: int = 0
+    """How many items have joined it."""
+    merge_key: str | None = None
+    """What waiting items of the same key can join it by; None where none may."""
+    weighed: Weighed | None = None

@@ -26,6 +26,8 @@ class SessionRow(Value, frozen=True, kw_only=True):
     usage: Usage
     opened_at: datetime
     changed_at: datetime
+    set_aside: tuple[str, ...] = ()
+    """Turns that were preempted and will go on."""
 
 
 class TurnRunning(Value, frozen=True, tag="running", tag_field="status"):
@@ -51,7 +53,19 @@ class TurnOver(Value, frozen=True, tag="ended", tag_field="status"):
     ended_at: datetime
 
 
-TurnPhase = TurnRunning | TurnWaiting | TurnOver
+class TurnSetAside(Value, frozen=True, tag="set_aside", tag_field="status"):
+    """It was preempted by the item `by`; `left_s` of its backstop remain for afterwards.
+
+    `waiting` is what it waits for meanwhile, if it does.
+    """
+
+    by: str
+    since: datetime
+    left_s: float
+    waiting: TurnWaiting | None = None
+
+
+TurnPhase = TurnRunning | TurnWaiting | TurnSetAside | TurnOver
 
 
 class TurnRow(Value, frozen=True, kw_only=True):

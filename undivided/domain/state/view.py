@@ -12,6 +12,8 @@ from undivided.domain.value import Value
 class AgentView(Value, frozen=True, kw_only=True):
     """An agent, its flight, the best of its eligible items, and the items in its focus.
 
+    `deferred` are those that are put off and due, or put off without a time.
+
     `queue` holds only items that may be picked `now`, best first, as many as were asked for,
     and `more` says that it may not be all of them;
     `version` is that of the agent's stream, which everything here is folded from: while it
@@ -27,3 +29,4 @@ class AgentView(Value, frozen=True, kw_only=True):
     queue: tuple[ItemRow, ...] = ()
     more: bool = False
     focus: tuple[ItemRow, ...] = ()
+    deferred: tuple[ItemRow, ...] = ()

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from undivided.domain.tooling import Raised, Returned, Suspends, ToolOutcome
+from undivided.domain.tooling import Acts, Raised, Returned, Suspends, ToolOutcome
 from undivided.workers.tools.arguments import first_mistake
 from undivided.workers.tools.tool import Tool, ToolContext
 
@@ -42,7 +42,7 @@ def _bounded(outcome: ToolOutcome) -> ToolOutcome:
             return msgspec.structs.replace(outcome, content=cut(outcome.content, RESULT_LIMIT))
         case Raised():
             return Raised(cut(outcome.message, RESULT_LIMIT))
-        case Suspends():
+        case Suspends() | Acts():
             return outcome
 
 

@@ -1,0 +1,8 @@
+"""The table of acts: each kind of command that a tool can give, and how it is decided."""
+
+from __future__ import annotations
+
+from undivided.domain.tooling import Act
+from undivided.store.acts.doing import Doing
+
+ACTS: dict[type[Act], Doing] = {}
