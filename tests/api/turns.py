@@ -8,7 +8,8 @@ from undivided.domain.dialogue import ToolCall, Usage
 from undivided.domain.events import sessions as s
 from undivided.domain.outcomes import Completed, Outcome
 from undivided.store import landing
-from undivided.store.flights import Flight, take_off
+from undivided.store.flights import Flight
+from undivided.store.takeoff import take_off
 from undivided.store.log import Log
 
 WORKER = "wrk_test"
@@ -64,7 +65,8 @@ async def finish(
 ) -> Flight | None:
     """End the turn with a reply; answers the flight with its next turn, if one follows."""
     last = () if outcome is not None else (said(flight, reply),)
-    return await landing.end(log, flight, outcome or Completed(reply), last, leaving=False)
+    then = await landing.end(log, flight, outcome or Completed(reply), last, leaving=False)
+    return None if isinstance(then, landing.Rested) else then
 
 
 async def whole_turn(log: Log, agent_id: str, reply: str) -> None:

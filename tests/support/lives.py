@@ -18,9 +18,10 @@ from undivided.domain.turn import idempotency_key
 from undivided.domain.waits import Sleep
 from undivided.store import landing
 from undivided.store.database import Database
-from undivided.store.flights import Flight, take_off
+from undivided.store.flights import Flight
 from undivided.store.fresh import fresh_id
 from undivided.store.log import Addition, Log
+from undivided.store.takeoff import take_off
 
 BY = Meta(actor="test")
 
@@ -108,7 +109,8 @@ async def answer(
 ) -> Flight | None:
     """The turn ends with its last response; answers the next turn of the same flight."""
     last = (response(flight, text),)
-    return await landing.end(log, flight, outcome or Completed(text), last, leaving=False)
+    then = await landing.end(log, flight, outcome or Completed(text), last, leaving=False)
+    return None if isinstance(then, landing.Rested) else then
 
 
 REFUSED = Failed("refused", "the model would not", retryable=False)

@@ -218,7 +218,7 @@ class Town(Ledger):
         self.record(hand)  # the fence comes before any decision
         by = None if isinstance(agent.attention, Idle) else agent.attention.stop_by
         outcome = outcome if by is None else stopped_outcome(by)
-        ending = Ending(hand.turn.id, hand.epoch, self.name("dec"), self.name("ntf"))
+        ending = Ending(hand.turn.id, hand.epoch, ((self.name("dec"), self.name("ntf")),))
         item = next(one for one in view.focus if one.id == hand.item_id)
         what = fate(agent, item, outcome, ending)
         ended = _ended(hand, outcome, last)
@@ -256,17 +256,17 @@ class Town(Ledger):
         turns, responses = (session.turns, session.responses) if session else (0, 0)
         if after is not None and after.session_id == session_id:
             turns, responses = turns + 1, responses + after.responses
-        taken = Taken(self.name("trn"), self.name("dec"), epoch)
+        taken = Taken(self.name("trn"), (self.name("dec"),), epoch)
         kind = attention.kind_of(begin.item)
         started = s.TurnStarted(
             turn_id=taken.turn_id, session_id=session_id, agent_id=agent.id,
             item_ids=(begin.item.id,), scenario=kind.scenario, origin=kind.name, index=turns,
-            responses_before=responses, input=attention.input_of(begin.item), epoch=epoch,
+            responses_before=responses, input=attention.input_of(begin, {begin.item.id: ()}), epoch=epoch,
             backstop_s=agent.policy.processing_timeout_s,
         )  # fmt: skip
         opened = s.SessionOpened(session_id=session_id, agent_id=agent.id)
         events: tuple[Event, ...] = (
-            attention.picked(agent, begin, session_id, taken),
+            *attention.picked(agent, begin, session_id, taken),
             *(() if session else (opened,)),
             started,
         )

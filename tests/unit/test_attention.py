@@ -181,7 +181,7 @@ class TestPicking:
         now = given(*(accepted(f"i{n}") for n in range(1, 15)))
         begin = what_is_due(now.view, now.agent)
         assert isinstance(begin, Begin)
-        event = picked(now.agent, begin, SESSION, Taken(TURN, "dec_9", 3))
+        (event,) = picked(now.agent, begin, SESSION, Taken(TURN, ("dec_9",), 3))
         assert (event.item_id, event.turn_id, event.epoch, event.attempt) == ("i1", TURN, 3, 1)
         decision = event.decision
         assert (decision.rule, decision.policy_version) == ("priority_fifo", 1)
@@ -197,4 +197,5 @@ class TestPicking:
 
     def test_the_input_is_what_was_said(self) -> None:
         """To the letter."""
-        assert input_of(given(accepted("i1")).item("i1")) == "content of i1"
+        begin = Begin(given(accepted("i1")).item("i1"), ())
+        assert input_of(begin, {"i1": ()}) == "content of i1"

@@ -23,7 +23,7 @@ from undivided.domain.outcomes import (
 )
 
 TURN = "trn_1"
-ENDING = Ending(TURN, 1, "dec_2", "ntf_1")
+ENDING = Ending(TURN, 1, (("dec_2", "ntf_1"),))
 EMPTY = Incomplete(EMPTY_REPLY)
 BUSY, NO = Failed("rate_limited", "later", retryable=True), Failed("refused", "no", retryable=False)
 SLOW = TimedOut(60)
@@ -51,7 +51,7 @@ def ended(*outcomes: Outcome, kind: str = "human_chat", **policy: Any) -> Fate:
 
 
 def rule(answer: Fate) -> str:
-    decision: Decision = answer.event.decision  # type: ignore[union-attr]
+    decision: Decision = answer.event.decision
     return decision.rule
 
 

@@ -5,6 +5,8 @@ Each rule is one pure function with a name, and the name is in the decision that
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import datetime
 from typing import Literal
 
 from msgspec import Struct
@@ -12,11 +14,17 @@ from msgspec.structs import replace
 
 from undivided.domain.decisions import Decision
 from undivided.domain.events.catalogue import Event
-from undivided.domain.events.items import ItemPicked, ItemRequeued
+from undivided.domain.events.items import (
+    ItemPicked,
+    ItemRequeued,
+    ItemResumed,
+    ItemResurfaced,
+)
 from undivided.domain.ids import digest, session_id_of
 from undivided.domain.mailbox import summary_of
+from undivided.domain.merging import composed
 from undivided.domain.state.agent import AgentRow, Focused, Idle, Suspended
-from undivided.domain.state.item import ItemRow, Queued
+from undivided.domain.state.item import Deferred, ItemRow, Queued
 from undivided.domain.state.view import AgentView
 from undivided.domain.stimuli import REGISTRY, StimulusType, stimulus_type
 from undivided.domain.waits import Sleep
@@ -25,10 +33,27 @@ LOSERS_NAMED = 10
 
 
 class Begin(Struct, frozen=True):
-    """Start a turn about `item`; `over` are the items it was preferred to."""
+    """Turn to `item`, and with it to `siblings`; `over` are the items it was preferred to.
+
+    A turn that was set aside with the item goes on; else one is started.
+    """
 
     item: ItemRow
     over: tuple[ItemRow, ...]
+    rule: str = "priority_fifo"
+    siblings: tuple[ItemRow, ...] = ()
+    batch_context: str = ""
+
+    @property
+    def comes_back(self) -> bool:
+        """Whether a turn was set aside with the item."""
+        phase = self.item.phase
+        return isinstance(phase, Queued) and phase.turn_id is not None
+
+    @property
+    def items(self) -> tuple[ItemRow, ...]:
+        """All items of the turn, the primary first."""
+        return (self.item, *self.siblings)
 
 
 class Carry(Struct, frozen=True):
@@ -65,13 +90,68 @@ def what_is_due(view: AgentView, agent: AgentRow) -> Due:
         case Suspended() as suspended:
             return _end_of_wait(suspended, view)
         case Idle():
-            return choose(agent, known_only(view.queue))
+            return choose(agent, ready(view.queue, view.now))
+
+
+def ready(queue: tuple[ItemRow, ...], now: datetime) -> tuple[ItemRow, ...]:
+    """The items of known types that may be picked now."""
+    return tuple(item for item in known_only(queue) if _is_ready(item, now))
+
+
+def _is_ready(item: ItemRow, now: datetime) -> bool:
+    phase = item.phase
+    return isinstance(phase, Queued) and (phase.not_before is None or phase.not_before <= now)
+
+
+def resurfacing(view: AgentView, agent: AgentRow) -> tuple[ItemResurfaced, ...]:
+    """Which deferred items wait again, for an agent that is idle.
+
+    Those whose time has come; and those without a time, if nothing else can be picked.
+    """
+    if agent.lifecycle != "started" or not isinstance(agent.attention, Idle):
+        return ()
+    due = tuple(
+        ItemResurfaced(agent_id=agent.id, item_id=item.id, cause="due")
+        for item in view.deferred
+        if isinstance(item.phase, Deferred)
+        and item.phase.until is not None
+        and item.phase.until <= view.now
+    )
+    if due or ready(view.queue, view.now):
+        return due
+    return tuple(
+        ItemResurfaced(agent_id=agent.id, item_id=item.id, cause="idle")
+        for item in view.deferred
+        if isinstance(item.phase, Deferred) and item.phase.until is None and not item.phase.waits
+    )
+
+
+def resurfacing_after(view: AgentView, agent: AgentRow) -> bool:
+    """Whether something deferred is to wait again once the turn at work is over."""
+    return bool(resurfacing(view, replace(agent, attention=Idle(view.now))))
+
+
+def asks_for_triage(agent: AgentRow, begin: Begin) -> bool:
+    """Whether what waits is to be looked at as a whole before `begin` is done."""
+    return False
+
+
+def after_preemptor(
+    agent: AgentRow, deferred: tuple[ItemRow, ...], over: frozenset[str]
+) -> tuple[ItemResurfaced, ...]:
+    """The deferred items that come back because the items `over`, which they let pass, are over."""
+    return tuple(
+        ItemResurfaced(agent_id=agent.id, item_id=item.id, cause="preemptor_done")
+        for item in deferred
+        if isinstance(item.phase, Deferred) and item.phase.behind in over
+    )
 
 
 def choose(agent: AgentRow, queue: tuple[ItemRow, ...]) -> Begin | Rest:
     """Rule `priority_fifo`: the lowest priority number first, then the oldest."""
     if agent.lifecycle != "started" or not queue:
         return Rest()
+    queue = tuple({item.id: item for item in queue}.values())
     first, *others = sorted(queue, key=lambda item: (item.priority, item.seq))
     return Begin(first, tuple(others))
 
@@ -168,9 +248,17 @@ def own_session(agent: AgentRow, item: ItemRow) -> str:
     return session_id_of(("ses", agent.id, named, digest((agent.id, named))))
 
 
-def input_of(item: ItemRow) -> str:
-    """What a turn about `item` is told, as the newest user-role content of its session."""
-    return item.payload.content
+def input_of(begin: Begin, joined: Mapping[str, tuple[ItemRow, ...]]) -> str:
+    """What a turn is told: its item with what has joined it, or all the items of a batch."""
+    return composed(begin.item, joined[begin.item.id]).content
+
+
+def as_resurfaced(item: ItemRow) -> ItemRow:
+    """A deferred item as it waits again, for choosing in the same transaction."""
+    phase = item.phase
+    if not isinstance(phase, Deferred):
+        return item
+    return replace(item, phase=Queued(turn_id=phase.turn_id, session_id=phase.session_id))
 
 
 def as_requeued(item: ItemRow, event: Event) -> ItemRow:
@@ -179,41 +267,69 @@ def as_requeued(item: ItemRow, event: Event) -> ItemRow:
 
 
 class Taken(Struct, frozen=True):
-    """Fresh names for a pick."""
+    """Fresh names for a pick: the turn's, and those of one decision an item."""
 
     turn_id: str
-    decision_id: str
+    decision_ids: tuple[str, ...]
     epoch: int
 
 
-def picked(agent: AgentRow, begin: Begin, session_id: str, taken: Taken) -> ItemPicked:
-    """The decision to turn to an item, with what it saw and what it passed over."""
-    item, kind = begin.item, kind_of(begin.item)
-    attempt = item.tries.picked + 1
-    return ItemPicked(
-        agent_id=agent.id,
-        item_id=item.id,
-        turn_id=taken.turn_id,
-        session_id=session_id,
-        epoch=taken.epoch,
-        attempt=attempt,
-        decision=Decision(
-            taken.decision_id,
-            "pick",
-            "priority_fifo",
-            f"{kind.label} is the best of {len(begin.over) + 1} waiting, by priority and age",
-            {
-                "priority": item.priority,
-                "seq": item.seq,
-                "attempt": attempt,
-                "waiting": agent.waiting,
-                "activity": kind.activity or "internal",
-                "summary": summary_of(item.payload)[:120],
-            },
-            agent.policy_version,
-            tuple(other.id for other in begin.over[:LOSERS_NAMED]),
-        ),
+def picked(agent: AgentRow, begin: Begin, session_id: str, taken: Taken) -> tuple[ItemPicked, ...]:
+    """The decision to turn to an item and its siblings, with what it saw and passed over."""
+    names = zip(begin.items, taken.decision_ids, strict=True)
+    return tuple(
+        ItemPicked(
+            agent_id=agent.id, item_id=item.id, turn_id=taken.turn_id, session_id=session_id,
+            epoch=taken.epoch, attempt=item.tries.picked + 1,
+            decision=_pick(agent, begin, item, name),
+        )
+        for item, name in names
+    )  # fmt: skip
+
+
+def resumed(
+    agent: AgentRow, begin: Begin, session_id: str, taken: Taken
+) -> tuple[ItemResumed, ...]:
+    """The decision to go on with a turn that was set aside."""
+    names = zip(begin.items, taken.decision_ids, strict=True)
+    return tuple(
+        ItemResumed(
+            agent_id=agent.id, item_id=item.id, turn_id=taken.turn_id, session_id=session_id,
+            epoch=taken.epoch, decision=_pick(agent, begin, item, name),
+        )
+        for item, name in names
+    )  # fmt: skip
+
+
+def _pick(agent: AgentRow, begin: Begin, item: ItemRow, decision_id: str) -> Decision:
+    kind = kind_of(item)
+    return Decision(
+        decision_id,
+        "pick",
+        begin.rule,
+        _reason(begin, item, kind),
+        {
+            "priority": item.priority,
+            "seq": item.seq,
+            "attempt": item.tries.picked + (not begin.comes_back),
+            "waiting": agent.waiting,
+            "activity": kind.activity or "internal",
+            "summary": summary_of(item.payload)[:120],
+            "batch": len(begin.items),
+        },
+        agent.policy_version,
+        tuple(other.id for other in begin.over[:LOSERS_NAMED]),
     )
+
+
+def _reason(begin: Begin, item: ItemRow, kind: StimulusType) -> str:
+    if item.id != begin.item.id:
+        return f"{kind.label} is handled together with {begin.item.id}"
+    if begin.comes_back:
+        return f"{kind.label} was preempted and goes on where it stopped"
+    if begin.rule == "preemptor_first":
+        return f"{kind.label} preempted what was at work, and is next"
+    return f"{kind.label} is the best of {len(begin.over) + 1} waiting, by priority and age"
 
 
 class GoOn(Struct, frozen=True):

@@ -7,6 +7,7 @@ One function a kind of outcome; each answers the events of the agent's stream th
 from __future__ import annotations
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from undivided.domain.agents import AGENT_STOPPED
 from undivided.domain.attention import kind_of
@@ -44,16 +45,65 @@ class Ending(Struct, frozen=True):
 
     turn_id: str
     epoch: int
-    decision_id: str
-    notice_id: str
+    names: tuple[tuple[str, str], ...]
+    """A decision id and a notice id for each item of the turn."""
+
+    @property
+    def decision_id(self) -> str:
+        """The name of the decision about the item that the turn is about."""
+        return self.names[0][0]
+
+    @property
+    def notice_id(self) -> str:
+        """The name of the notice about it, should there be one."""
+        return self.names[0][1]
+
+
+FateEvent = ItemCompleted | ItemRequeued | ItemDeadLettered | ItemCancelled
 
 
 class Fate(Struct, frozen=True):
     """What becomes of an item: events of the agent's stream, and a notice to people."""
 
-    event: Event
+    event: FateEvent
     notice: NoticePosted | None = None
     retry_now: bool = False
+    also: tuple[Event, ...] = ()
+
+    @property
+    def item_id(self) -> str:
+        """Whose fate it is."""
+        return self.event.item_id
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the item is over with it."""
+        return not isinstance(self.event, ItemRequeued)
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What the agent's stream gets."""
+        return (self.event, *self.also)
+
+
+def fates_of(
+    agent: AgentRow, items: tuple[ItemRow, ...], outcome: Outcome, ending: Ending
+) -> tuple[Fate, ...]:
+    """The fates of all items of a turn: siblings share that of the item it is about."""
+    first = fate(agent, items[0], outcome, ending)
+    rest = zip(items[1:], ending.names[1:], strict=True)
+    return (first, *(_shared(first, item, names) for item, names in rest))
+
+
+def _shared(first: Fate, item: ItemRow, names: tuple[str, str]) -> Fate:
+    """The same fate for a sibling, with a decision of its own."""
+    decision = replace(first.event.decision, id=names[0])
+    event = replace(first.event, item_id=item.id, decision=decision)
+    notice = None
+    if first.notice is not None and isinstance(event, ItemDeadLettered):
+        event = replace(event, notice_id=names[1])
+        notice = replace(first.notice, notice_id=names[1], item_id=item.id)
+    return Fate(event, notice, first.retry_now)
 
 
 def fate(agent: AgentRow, item: ItemRow, outcome: Outcome, ending: Ending) -> Fate:

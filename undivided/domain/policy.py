@@ -13,6 +13,8 @@ import msgspec
 from undivided.domain.errors import Invalid
 from undivided.domain.value import Value
 
+JUDGE_OFF = "off"
+
 
 class Policy(Value, frozen=True, rename="camel", kw_only=True):
     """How one agent attends; defaults are those of the reference documents.
@@ -26,6 +28,8 @@ class Policy(Value, frozen=True, rename="camel", kw_only=True):
     `retry_backoff_s` (the last one repeats). `mailbox_capacity`: waiting items before 429.
     `max_tool_iterations`: model requests of one turn. `tool_timeout_s`: one tool call.
     `history_max_messages` and `history_max_tokens`: what of a session a model is shown.
+    `judge_model`: the profile of the interrupt judge; empty means the profile `judge` if there is
+    one, else the agent's own, and `off` none.
     `working_memory_entries`, `working_memory_chars`: the newest entries win; longer ones are
     cut.
     """
@@ -49,6 +53,7 @@ class Policy(Value, frozen=True, rename="camel", kw_only=True):
     history_max_tokens: int = 24_000
     working_memory_entries: int = 64
     working_memory_chars: int = 6_000
+    judge_model: str = ""
 
 
 DEFAULT_POLICY = Policy()

@@ -20,3 +20,6 @@ SCENARIOS = (
     "judge",
 )
 """Every scenario there is."""
+
+JUDGE = "judge"
+"""The scenario of an interrupt judge's request, and the name of its model profile."""

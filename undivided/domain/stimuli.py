@@ -41,11 +41,14 @@ class StimulusType(Struct, frozen=True):
     sender: SenderRole = "system"
 
 
+MENTION = "mention"
+"""Somebody named the agent: the one type that a rule of attention is about by its name."""
+
 _T = StimulusType
 _ALL = (
     _T("human_chat", "Chat message", "💬", "interaction", 0, "chat", "chat", protected=True,
        sender="user"),
-    _T("mention", "Mention", "📣", "interaction", 1, "a2a", "chat"),
+    _T(MENTION, "Mention", "📣", "interaction", 1, "a2a", "chat"),
     _T("a2a_message", "Agent message", "🤝", "interaction", 2, "a2a", "a2a",
        merges_by="channelKey", sender="agent"),
     _T("task_status_update", "Task status", "📌", "task", 1, "task", "internal",

@@ -31,6 +31,7 @@ CUT_OFF = (
     "interrupted: the turn ended while this call was running; whether it took effect is unknown"
 )
 SKIPPED = "skipped: the turn ended before this call was run"
+PREEMPTED = "skipped: preempted by {why} before this call was run; call it again if it is needed"
 
 
 class OpenCall(Struct, frozen=True):
@@ -165,6 +166,12 @@ def next_step(state: TurnState, max_requests: int) -> NextStep:
     return AskModel(state.responses)
 
 
+def in_batch(state: TurnState) -> bool:
+    """Whether some calls of the newest response have their results already, and others not."""
+    asked = next((one for one in reversed(state.said) if isinstance(one, AssistantSaid)), None)
+    return asked is not None and 0 < len(state.open) < len(asked.calls)
+
+
 def _next_call(first: OpenCall) -> RunTool | AnswerUnknown | EndWait:
     if first.waiting:
         return EndWait(first.call)
@@ -188,6 +195,18 @@ def left_open(state: TurnState, epoch: int) -> tuple[s.ToolCallFinished, ...]:
         )
         for one in state.open
     )
+
+
+def skipped_for(state: TurnState, epoch: int, why: str) -> tuple[s.ToolCallFinished, ...]:
+    """Results for the calls of a batch that are not run because the turn is set aside."""
+    return tuple(
+        s.ToolCallFinished(
+            turn_id=state.begun.turn_id, call_id=one.call.id, tool=one.call.tool,
+            resolution="skipped", content=PREEMPTED.format(why=why), epoch=epoch,
+        )
+        for one in state.open
+        if not one.waiting
+    )  # fmt: skip
 
 
 def idempotency_key(turn_id: str, call_id: str) -> str:

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
+from undivided.domain.events import flights as f
 from undivided.domain.events import items as i
 from undivided.domain.recorded import Recorded
 from undivided.domain.state.item import (
@@ -26,7 +27,7 @@ from undivided.domain.stimuli import REGISTRY
 TOUCHED = (
     i.StimulusAccepted | i.ItemPicked | i.ItemCompleted | i.ItemRequeued | i.ItemDeadLettered
     | i.ItemCancelled | i.ItemMerged | i.ItemDeferred | i.ItemResurfaced | i.ItemResumed
-    | i.ItemDropped | i.ItemReprioritized | i.ItemWeighed
+    | i.ItemDropped | i.ItemReprioritized | i.ItemWeighed | f.FocusAnswered
 )  # fmt: skip
 
 
@@ -35,6 +36,8 @@ def keys(recorded: Recorded) -> tuple[str, ...]:
     event = recorded.event
     if isinstance(event, i.ItemMerged):
         return (event.item_id, event.into)
+    if isinstance(event, f.FocusAnswered):
+        return () if event.item_id is None else (event.item_id,)
     return (event.item_id,) if isinstance(event, TOUCHED) else ()
 
 
@@ -84,13 +87,19 @@ def _waiting(row: ItemRow, recorded: Recorded) -> ItemRow:
     match event:
         case i.ItemDeferred():
             until = None if event.wait_s is None else at + timedelta(seconds=event.wait_s)
-            turn, session = event.turn_id, event.session_id
+            turn, session, answer = event.turn_id, event.session_id, None
             if isinstance(phase, Queued) and turn is None:
-                turn, session = phase.turn_id, phase.session_id
-            phase = Deferred(event.by, at, until, event.behind, turn, session, event.waits)
-            return replace(row, phase=phase)
+                turn, session, answer = phase.turn_id, phase.session_id, phase.answer
+            deferred = Deferred(
+                event.by, at, until, event.behind, turn, session, event.waits, answer
+            )
+            # What joined it now would be missing in a turn that has begun.
+            key = row.merge_key if turn is None else None
+            return replace(row, phase=deferred, merge_key=key)
+        case f.FocusAnswered() if isinstance(phase, Deferred):
+            return replace(row, phase=replace(phase, answer=event.content))
         case i.ItemResurfaced() if isinstance(phase, Deferred):
-            back = Queued(turn_id=phase.turn_id, session_id=phase.session_id)
+            back = Queued(turn_id=phase.turn_id, session_id=phase.session_id, answer=phase.answer)
             return replace(row, phase=back)
         case i.ItemResumed():
             return replace(row, phase=Processing(event.turn_id, at))

@@ -71,7 +71,8 @@ def reduce_decision(row: DecisionRow | None, recorded: Recorded) -> DecisionRow 
     return DecisionRow(
         id=made.id, agent_id=event.agent_id, type=made.type, rule=made.rule,
         reasoning=made.reasoning, item_id=event.item_id,
-        turn_id=getattr(event, "turn_id", None), inputs=made.inputs, losers=made.losers, policy_version=made.policy_version,
+        turn_id=getattr(event, "turn_id", None), inputs=made.inputs, losers=made.losers,
+        policy_version=made.policy_version,
         version=recorded.version, made_at=recorded.at,
     )  # fmt: skip
 

@@ -72,6 +72,20 @@ class AgentTx:
         )
         return tuple(ROW_OF["items"](text) for (text,) in await cursor.fetchall())
 
+    async def joined(self, item: ItemRow) -> tuple[ItemRow, ...]:
+        """Everything that has joined an item, and what had joined that, in order of arrival."""
+        if item.merged == 0:
+            return ()
+        cursor = await self.connection.execute(
+            "WITH RECURSIVE family AS ("
+            " SELECT i.* FROM items i WHERE i.tenant = %s AND i.merged_into = %s"
+            " UNION SELECT i.* FROM items i JOIN family ON i.merged_into = family.id"
+            "   AND i.tenant = family.tenant)"
+            " SELECT to_jsonb(f)::text FROM family f ORDER BY f.seq",
+            (self._database.tenant, item.id),
+        )
+        return tuple(ROW_OF["items"](text) for (text,) in await cursor.fetchall())
+
     async def locked_version(self, stream: str) -> int:
         """The version of a stream named in `also`, made if it is not there.
 

@@ -14,14 +14,17 @@ from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 
+from msgspec import Struct
+
 from undivided.domain import attention
 from undivided.domain.agents import note
 from undivided.domain.attention import Begin, Rest
-from undivided.domain.endings import OWNER, Ending, Fate, fate, stopped_outcome
+from undivided.domain.endings import OWNER, Ending, Fate, fates_of, stopped_outcome
 from undivided.domain.errors import Conflict, StaleFlight
 from undivided.domain.events import flights as f
 from undivided.domain.events import sessions as s
 from undivided.domain.events.catalogue import Event
+from undivided.domain.events.items import ItemResurfaced
 from undivided.domain.outcomes import (
     Cancelled,
     Completed,
@@ -33,17 +36,19 @@ from undivided.domain.outcomes import (
 )
 from undivided.domain.recorded import Meta, agent_stream, session_stream, user_stream
 from undivided.domain.state.agent import AgentRow, Idle
+from undivided.domain.state.item import ItemRow
 from undivided.domain.state.view import AgentView
 from undivided.domain.tooling import Noted
 from undivided.domain.turn import left_open
 from undivided.domain.waits import Wait
 from undivided.store.codec import unescape_text
 from undivided.store.database import TENANT
-from undivided.store.flights import QUEUE_SEEN, Flight, Opening, with_known_types
+from undivided.store.flights import QUEUE_SEEN, Flight, with_known_types
 from undivided.store.fresh import fresh_id
 from undivided.store.log import Addition, AgentTx, Log
 from undivided.store.looks import SessionLook
 from undivided.store.memory import FRESH_S
+from undivided.store.openings import Opening
 
 
 async def record(log: Log, flight: Flight, *steps: Event) -> None:
@@ -85,7 +90,7 @@ async def suspend(log: Log, flight: Flight, call_id: str, wait: Wait) -> None:
             turn_id=turn_id, call_id=call_id, wait=wait, wait_s=wait_s, epoch=epoch
         )
         await tx.append(
-            [tx.addition(suspended, _released(flight, "suspended")), flight.session_events(waits)],
+            [tx.addition(suspended, released(flight, "suspended")), flight.session_events(waits)],
             flight.meta,
             flight.fence,
             flight.known(tx.view.edition),
@@ -97,20 +102,26 @@ async def yield_to_others(log: Log, flight: Flight) -> None:
     async with log.locked(flight.agent.id, QUEUE_SEEN) as tx:
         yielded = s.TurnYielded(turn_id=flight.turn.id, epoch=flight.epoch)
         await tx.append(
-            [tx.addition(_released(flight, "yielded")), flight.session_events(yielded)],
+            [tx.addition(released(flight, "yielded")), flight.session_events(yielded)],
             flight.meta,
             flight.fence,
             flight.known(tx.view.edition),
         )
 
 
+class Rested(Struct, frozen=True):
+    """The agent is let go; `more` says that something else is due, which takes another look."""
+
+    more: bool
+
+
 async def end(
     log: Log, flight: Flight, outcome: Outcome, last: tuple[Event, ...], leaving: bool
-) -> Flight | None:
+) -> Flight | Rested:
     """End the turn and, unless the worker is leaving, begin the next one in the same append.
 
     `last` are steps that belong to the end, such as the final response. Answers the flight
-    with its next turn, or None once the agent is let go.
+    with its next turn, or that the agent is let go.
 
     Raises:
         StaleFlight, Conflict: the flight is lost; nothing was written.
@@ -133,32 +144,47 @@ async def end(
 
 async def _end(
     tx: AgentTx, flight: Flight, outcome: Outcome, last: tuple[Event, ...], leaving: bool
-) -> Flight | None:
-    _still_held(tx, flight)
+) -> Flight | Rested:
+    still_held(tx, flight)
     outcome = _stopped(tx.agent, outcome)
-    ending = Ending(flight.turn.id, flight.epoch, fresh_id("dec"), fresh_id("ntf"))
-    item = next(i for i in tx.view.focus if i.id == flight.item.id)
-    item_fate = fate(tx.agent, item, outcome, ending)
+    fates = fates_of(tx.agent, _in_focus(tx, flight), outcome, _ending(flight))
+    over = frozenset(one.item_id for one in fates if one.is_over)
+    back = attention.after_preemptor(tx.agent, tx.view.deferred, over)
     steps = (*last, *left_open(flight.state, flight.epoch), _ended(flight, outcome, last))
-    opening = None if leaving else await _next(tx, flight, item_fate)
-    if opening is None:
-        mine = tx.addition(item_fate.event, _released(flight, "done"))
+    mine = (*(event for one in fates for event in one.events), *back)
+    then = Nothing() if leaving else await _next(tx, flight, fates, back)
+    if not isinstance(then, Opening):
         await tx.append(
-            [mine, flight.session_events(*steps), *await _notice(tx, item_fate)],
+            [
+                tx.addition(*mine, released(flight, "done")),
+                flight.session_events(*steps),
+                *await _notices(tx, fates),
+            ],
             flight.meta,
             flight.fence,
             flight.known(tx.view.edition),
         )
-        return None
+        return Rested(isinstance(then, Other))
     additions = [
-        tx.addition(item_fate.event),
-        tx.addition(opening.picked, behind=1, meta=opening.meta),
-        *_both(flight, steps, opening),
-        *await _notice(tx, item_fate),
+        tx.addition(*mine),
+        tx.addition(*then.picked, behind=len(mine), meta=then.meta),
+        *both(flight, steps, then),
+        *await _notices(tx, fates),
     ]
-    known = {**opening.known, **flight.known(tx.view.edition)}
+    known = {**then.known, **flight.known(tx.view.edition)}
     appended = await tx.append(additions, flight.meta, flight.fence, known)
-    return opening.flight(tx, appended)
+    return then.flight(tx, appended)
+
+
+def _in_focus(tx: AgentTx, flight: Flight) -> tuple[ItemRow, ...]:
+    """The items of the turn as they are now."""
+    now = {item.id: item for item in tx.view.focus}
+    return tuple(now[item.id] for item in flight.items)
+
+
+def _ending(flight: Flight) -> Ending:
+    names = tuple((fresh_id("dec"), fresh_id("ntf")) for _ in flight.items)
+    return Ending(flight.turn.id, flight.epoch, names)
 
 
 async def fenced(log: Log, flight: Flight, worker: str, refused: tuple[str, ...]) -> None:
@@ -175,7 +201,8 @@ async def fenced(log: Log, flight: Flight, worker: str, refused: tuple[str, ...]
         await tx.append([tx.addition(event)], Meta(actor=f"worker:{worker}"))
 
 
-def _released(flight: Flight, reason: f.ReleaseReason) -> f.FlightReleased:
+def released(flight: Flight, reason: f.ReleaseReason) -> f.FlightReleased:
+    """The event by which a flight lets go of its agent."""
     return f.FlightReleased(agent_id=flight.agent.id, epoch=flight.epoch, reason=reason)
 
 
@@ -183,7 +210,7 @@ def _agent(flight: Flight) -> str:
     return agent_stream(flight.agent.id)
 
 
-def _still_held(tx: AgentTx, flight: Flight) -> None:
+def still_held(tx: AgentTx, flight: Flight) -> None:
     """Nothing may be decided on what a newer flight has left."""
     current = tx.view.flight
     if current is None or not current.held or current.epoch != flight.epoch:
@@ -217,22 +244,45 @@ def _ended(flight: Flight, outcome: Outcome, last: tuple[Event, ...]) -> s.TurnE
     )
 
 
-async def _next(tx: AgentTx, flight: Flight, item_fate: Fate) -> Opening | None:
-    """The turn that follows at once: the best of what waits, the requeued item included."""
-    queue = attention.known_only((await with_known_types(tx)).queue)
-    if item_fate.retry_now:
-        queue = (*queue, attention.as_requeued(flight.item, item_fate.event))
-    due = attention.choose(tx.agent, queue)
+class Nothing(Struct, frozen=True):
+    """Nothing follows now."""
+
+
+class Other(Struct, frozen=True):
+    """Something follows that is not simply the start of a turn."""
+
+
+async def _next(
+    tx: AgentTx, flight: Flight, fates: tuple[Fate, ...], back: tuple[ItemResurfaced, ...]
+) -> Opening | Nothing | Other:
+    """The turn that follows at once: the best of what waits, what is requeued included."""
+    view = await with_known_types(tx)
+    queue = attention.ready(view.queue, view.now)
+    retried = tuple(
+        attention.as_requeued(item, one.event)
+        for item, one in zip(flight.items, fates, strict=True)
+        if one.retry_now
+    )
+    ids = {event.item_id for event in back}
+    returning = tuple(attention.as_resurfaced(i) for i in view.deferred if i.id in ids)
+    due = attention.choose(tx.agent, (*queue, *retried, *returning))
     match due:
         case Rest():
-            return None
+            return Other() if attention.resurfacing_after(view, tx.agent) else Nothing()
+        case Begin() if due.comes_back or attention.asks_for_triage(tx.agent, due):
+            return Other()
         case Begin():
-            if tx.view.edition == flight.edition:
-                tx.knows(flight.session.id, SessionLook(flight.session, flight.version))
-            return await Opening.of(tx, due, flight.epoch)
+            return await opening(tx, flight, due)
 
 
-def _both(flight: Flight, steps: tuple[Event, ...], opening: Opening) -> list[Addition]:
+async def opening(tx: AgentTx, flight: Flight, begin: Begin) -> Opening:
+    """The start of a turn in the flight that ends or sets aside another."""
+    if tx.view.edition == flight.edition:
+        tx.knows(flight.session.id, SessionLook(flight.session, flight.version))
+    return await Opening.of(tx, begin, flight.epoch)
+
+
+def both(flight: Flight, steps: tuple[Event, ...], opening: Opening) -> list[Addition]:
     """The end of one turn and the start of the next, in one session or in two."""
     if opening.session_id != flight.session.id:
         return [flight.session_events(*steps), opening.session_addition()]
@@ -260,11 +310,12 @@ def _told_of(outcome: Outcome) -> tuple[str, ...]:
             return (user_stream(OWNER),)
 
 
-async def _notice(tx: AgentTx, item_fate: Fate) -> list[Addition]:
-    if item_fate.notice is None:
+async def _notices(tx: AgentTx, fates: tuple[Fate, ...]) -> list[Addition]:
+    notices = tuple(one.notice for one in fates if one.notice is not None)
+    if not notices:
         return []
-    stream = user_stream(item_fate.notice.user_id)
-    return [Addition(stream, await tx.locked_version(stream), (item_fate.notice,))]
+    stream = user_stream(notices[0].user_id)
+    return [Addition(stream, await tx.locked_version(stream), notices)]
 
 
 async def _memory_keys(tx: AgentTx) -> tuple[str, ...]:

@@ -18,9 +18,10 @@ from undivided.domain.errors import Conflict, NotFound, StaleFlight, Unavailable
 from undivided.domain.state.agent import Focused
 from undivided.store import landing
 from undivided.store.doorbell import Doorbell
-from undivided.store.flights import Flight, take_off
+from undivided.store.flights import Flight
 from undivided.store.locks import LockConnection
 from undivided.store.log import Log
+from undivided.store.takeoff import take_off
 from undivided.workers.drive import Driver
 from undivided.workers.signals import Cause, Signals
 

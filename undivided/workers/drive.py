@@ -21,14 +21,16 @@ from undivided.domain.attention import Leave, kind_of
 from undivided.domain.endings import EMPTY_REPLY, stopped_outcome
 from undivided.domain.errors import Conflict, StaleFlight, Unavailable
 from undivided.domain.events import sessions as s
+from undivided.domain.interrupts import Weighing
 from undivided.domain.outcomes import Completed, Failed, Incomplete, Outcome, outcome_name
 from undivided.domain.state.agent import Focused
 from undivided.domain.tooling import Suspends
-from undivided.store import landing
+from undivided.store import interrupting, landing
 from undivided.store.acting import Suspended
 from undivided.store.flights import Flight
 from undivided.store.hints import Hints
 from undivided.store.log import Log
+from undivided.workers.looking import SetAside
 from undivided.workers.model import Models
 from undivided.workers.signals import Signals
 from undivided.workers.stepping import Landing, Steps
@@ -50,8 +52,8 @@ class Driver:
         Raises:
             StaleFlight, Conflict: the flight is lost. Unavailable: Postgres is away.
         """
-        following: Flight | None = flight
-        while following is not None:
+        following: Flight | landing.Rested = flight
+        while not isinstance(following, landing.Rested):
             if signals.cause == "lost":
                 raise Unavailable("the flight was lost")
             flight, began = following, time.monotonic()
@@ -63,6 +65,8 @@ class Driver:
                     return True
                 case Suspended():
                     return True
+                case SetAside(weighing=weighing):
+                    following = await self._set_aside(flight, weighing, signals)
                 case Suspends(wait=wait):
                     waiting = flight.state.open[0].call.id
                     await landing.suspend(self._log, flight, waiting, wait)
@@ -70,7 +74,21 @@ class Driver:
                 case _:
                     following = await landing.end(self._log, flight, landed, last, signals.leaving)
                     self._tell(flight, landed, last, began)
-        return False
+        return following.more
+
+    async def _set_aside(
+        self, flight: Flight, weighing: Weighing, signals: Signals
+    ) -> Flight | landing.Rested:
+        """Turn to what preempted the turn; or go on, if that is no longer there to turn to."""
+        then = await interrupting.set_aside(self._log, flight, weighing, signals.leaving)
+        self._hints.publish("tail", flight.agent.id.encode())
+        match then:
+            case interrupting.Moved():
+                return flight
+            case None:
+                return landing.Rested(more=True)
+            case _:
+                return then
 
     async def _landed(
         self, flight: Flight, signals: Signals

@@ -80,6 +80,10 @@ class Models:
             raise ModelFailed("refused", str(error)) from error
         return replace(reply, usage=priced(reply.usage, profile.price))
 
+    def knows(self, profile: str) -> bool:
+        """Whether a profile of this name is configured."""
+        return profile in self._profiles
+
     async def aclose(self) -> None:
         """Close the connections to providers."""
         providers, self._providers = self._providers, {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from undivided.domain import turn as t
-from undivided.domain.attention import GoOn, Halt, Leave, at_yield_point
+from undivided.domain.attention import Leave
 from undivided.domain.dialogue import ModelReply, ModelRequest, ToolCall
 from undivided.domain.endings import stopped_outcome
 from undivided.domain.errors import ModelFailed, Unavailable
@@ -22,13 +22,15 @@ from undivided.store.flights import Flight
 from undivided.store.hints import Hints
 from undivided.store.log import Log
 from undivided.store.steps import said_before
+from undivided.workers.judge import Judge
+from undivided.workers.looking import Looking, SetAside
 from undivided.workers.model import Models
 from undivided.workers.signals import Broken, Signals
 from undivided.workers.tools.registry import Tools
 from undivided.workers.tools.running import run_tool
 from undivided.workers.tools.tool import ToolContext
 
-Landing = Outcome | Leave | Suspends
+Landing = Outcome | Leave | Suspends | SetAside
 """Where a turn comes to rest in this flight."""
 
 
@@ -37,27 +39,11 @@ class Steps:
 
     def __init__(self, log: Log, models: Models, tools: Tools, hints: Hints) -> None:
         self._log, self._models, self._tools, self._hints = log, models, tools, hints
-
-    async def _yield_point(
-        self, flight: Flight, signals: Signals, step: int
-    ) -> Outcome | Leave | None:
-        """Look up from the turn: was it asked to stop, or is the worker leaving."""
-        if step == 0 and flight.turn.flights == 1:
-            return Leave() if signals.leaving else None
-        view = await self._log.view(flight.agent.id)
-        if view.agent is None:
-            return None
-        match at_yield_point(view.agent, flight.turn.id, signals.leaving):
-            case Halt(by=by):
-                return stopped_outcome(by)
-            case Leave():
-                return Leave()
-            case GoOn():
-                return None
+        self._looking = Looking(log, Judge(log, models))
 
     async def ask(self, flight: Flight, signals: Signals, step: int) -> s.ModelResponded | Landing:
         """Look up from the turn, then request the next response; it is not recorded yet."""
-        halted = await self._yield_point(flight, signals, step)
+        halted = await self._looking.up(flight, signals, step)
         if halted is not None:
             return halted
         request = await self._request(flight, step)
@@ -123,6 +109,10 @@ class Steps:
             return await self._broken(flight, Broken(signals.cause))
         if signals.leaving and not run.again:
             return Leave()
+        if not run.again and t.in_batch(flight.state):
+            interrupted = await self._looking.before_call(flight)
+            if interrupted is not None:
+                return interrupted
         offered = self._tools.for_context(turn.scenario, flight.agent.tools)
         tool = self._tools.resolve(call.tool, call.args, offered)
         key = t.idempotency_key(turn.id, call.id)

@@ -15,10 +15,10 @@ from undivided.cli.bench.rows import Row
 from undivided.domain.events.sessions import SessionOpened
 from undivided.domain.mailbox import accept
 from undivided.domain.recorded import session_stream
-from undivided.store.flights import take_off
 from undivided.store.fresh import fresh_id
 from undivided.store.landing import record
 from undivided.store.log import Addition
+from undivided.store.takeoff import take_off
 
 PLAIN = "psycopg, the same row, autocommit"
 

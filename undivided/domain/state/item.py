@@ -13,13 +13,14 @@ class Queued(Value, frozen=True, tag="queued", tag_field="status"):
     """It waits, not to be picked before `not_before` if that is given.
 
     `coalescing`: it is only held back for what may still join it. `turn_id` is the turn that was
-    set aside with it, in `session_id`.
+    set aside with it, in `session_id`, and `answer` what that waited for, once it has come.
     """
 
     not_before: datetime | None = None
     coalescing: bool = False
     turn_id: str | None = None
     session_id: str | None = None
+    answer: str | None = None
 
 
 class Processing(Value, frozen=True, tag="processing", tag_field="status"):
@@ -77,6 +78,7 @@ class Deferred(Value, frozen=True, tag="deferred", tag_field="status"):
     turn_id: str | None = None
     session_id: str | None = None
     waits: bool = False
+    answer: str | None = None
 
 
 class Dropped(Value, frozen=True, tag="dropped", tag_field="status"):
