@@ -35,7 +35,7 @@ from undivided.store.fresh import fresh_id
 from undivided.store.log import Log
 from undivided.store.settings import Settings
 
-RETURN = ("test_return", {"value": "x"})
+RETURN: tuple[str, dict[str, object]] = ("test_return", {"value": "x"})
 
 
 async def send(log: Log, source_type: str, content: str, **given: Any) -> str:
@@ -92,7 +92,7 @@ async def test_rest_of_a_batch_is_skipped(log: Log, stage: Stage, settings: Sett
     await create(log, "ada")
     await send(log, "system_event", "work")
     async with hired(settings) as hand:
-        slow = ("test_sleep", {"seconds": 0})
+        slow: tuple[str, dict[str, object]] = ("test_sleep", {"seconds": 0})
         hand.model.calls = [[slow, RETURN]]
         at_work = await hand.at_the_model("ada")
         await send(log, "human_chat", "hello", sender="bob", role="user")

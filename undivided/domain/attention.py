@@ -103,6 +103,17 @@ def _is_ready(item: ItemRow, now: datetime) -> bool:
     return isinstance(phase, Queued) and (phase.not_before is None or phase.not_before <= now)
 
 
+def unweighed(view: AgentView, turn_id: str) -> tuple[ItemRow, ...]:
+    """The items that may be picked now and were not weighed against this turn as they are."""
+    return tuple(
+        item
+        for item in ready(view.queue, view.now)
+        if item.weighed is None
+        or item.weighed.turn_id != turn_id
+        or item.weighed.merged != item.merged
+    )
+
+
 def resurfacing(view: AgentView, agent: AgentRow) -> tuple[ItemResurfaced, ...]:
     """Which deferred items wait again, for an agent that is idle.
 
@@ -123,6 +134,15 @@ def resurfacing(view: AgentView, agent: AgentRow) -> tuple[ItemResurfaced, ...]:
         ItemResurfaced(agent_id=agent.id, item_id=item.id, cause="idle")
         for item in view.deferred
         if isinstance(item.phase, Deferred) and item.phase.until is None and not item.phase.waits
+    )
+
+
+def with_siblings(agent: AgentRow, items: tuple[ItemRow, ...]) -> tuple[ItemResurfaced, ...]:
+    """What else of a turn that was set aside is still put off: it comes back with the first."""
+    return tuple(
+        ItemResurfaced(agent_id=agent.id, item_id=item.id, cause="answered")
+        for item in items
+        if isinstance(item.phase, Deferred)
     )
 
 

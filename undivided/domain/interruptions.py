@@ -57,13 +57,17 @@ def put_off(
 
 def set_aside(
     agent: AgentRow, at: At, focus: tuple[tuple[ItemRow, ...], tuple[str, ...]],
-    candidate: ItemRow, weighing: Weighing,
+    weighing: Weighing, wait_s: float | None = None,
 ) -> tuple[ItemDeferred, ...]:  # fmt: skip
-    """The items of the turn are put off until the candidate is over, and keep their turn."""
+    """The items of the turn are put off until the candidate is over, and keep their turn.
+
+    With `wait_s` the turn waits for something itself: it comes back when it has that, or then.
+    """
     return tuple(
         ItemDeferred(
             agent_id=agent.id, item_id=item.id, epoch=at.epoch, by="preempted",
-            behind=candidate.id, turn_id=at.turn_id, session_id=at.session_id,
+            behind=weighing.candidate.id if wait_s is None else None, wait_s=wait_s,
+            waits=wait_s is not None, turn_id=at.turn_id, session_id=at.session_id,
             decision=_decision(agent, weighing, "preempt", (name, item)),
         )
         for item, name in zip(*focus, strict=True)

@@ -233,6 +233,22 @@ def honoured(scenario: str, streamed: bool, ruling: Ruling) -> bool:
     return ruling.rule == "on_user_message" or (streamed and ruling.verdict == "cancel")
 
 
+def while_waiting(pairs: tuple[Pair, ...]) -> Weighing | None:
+    """The best of `pairs` for which a turn that waits for a person is set aside, if any is.
+
+    Such a turn may wait for days, so that it lets any person's message pass, whatever it is
+    about, and all that would preempt it at work.
+    """
+    for n, pair in enumerate(pairs):
+        ruling = heuristic(pair)
+        if pair.new_kind.protected and ruling.verdict != "preempt":
+            ruling = Ruling("preempt", "person_while_waiting")
+        if ruling.verdict == "preempt":
+            others = tuple(other.new for m, other in enumerate(pairs) if m != n)
+            return Weighing(pair.new, ruling, others)
+    return None
+
+
 def live_update(item: ItemRow, content: str) -> str:
     """What a running turn is told about an item that was merged into it."""
     summary = item.payload.summary

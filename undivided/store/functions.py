@@ -306,7 +306,8 @@ BEGIN
   seen AS MATERIALIZED (
     SELECT a.tenant, a.id, a.attention_state AS state, a.waiting, a.lifecycle,
            a.attention->>'stop_by' IS NOT NULL
-             OR a.attention->>'answer' IS NOT NULL AS stopped, a.deferred
+             OR a.attention->>'answer' IS NOT NULL AS stopped, a.deferred,
+           a.attention->>'turn_id' AS turn_id, a.attention->'wait'->>'kind' AS wait
       FROM agents a WHERE a.wants_worker AND a.id > p_after ORDER BY a.id LIMIT {seen}),
   alone AS (
     SELECT s.id, s.stopped OR s.state = 'focused' AS urgent FROM seen s
@@ -318,11 +319,15 @@ BEGIN
         ELSE (s.waiting > 0
           AND EXISTS (SELECT 1 FROM items i WHERE i.tenant = s.tenant AND i.agent_id = s.id
                         AND i.status = 'queued'
-                        AND (i.not_before IS NULL OR i.not_before <= v_now)))
+                        AND (i.not_before IS NULL OR i.not_before <= v_now)
+                        AND (s.wait IS DISTINCT FROM 'approval' OR i.weighed IS NULL
+                             OR i.weighed->>'turn_id' <> s.turn_id
+                             OR (i.weighed->>'merged')::int <> i.merged)))
           OR (s.state = 'idle' AND s.deferred > 0
           AND EXISTS (SELECT 1 FROM items i WHERE i.tenant = s.tenant AND i.agent_id = s.id
-                        AND i.status = 'deferred' AND i.phase->>'waits' IS DISTINCT FROM 'true'
-                        AND (i.not_before IS NULL OR i.not_before <= v_now))) END
+                        AND i.status = 'deferred'
+                        AND (i.not_before <= v_now OR (i.not_before IS NULL
+                             AND i.phase->>'waits' IS DISTINCT FROM 'true')))) END
       ORDER BY random() LIMIT p_limit)
   SELECT coalesce((SELECT jsonb_agg(DISTINCT u.id)
              FROM (SELECT c.id FROM

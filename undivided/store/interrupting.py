@@ -138,7 +138,7 @@ def _preempting(
     names = tuple(_name() for _ in flight.items)
     return (
         interruptions.weighed(tx.agent, _at(flight), candidate, weighing, _name()),
-        *interruptions.set_aside(tx.agent, _at(flight), (flight.items, names), candidate, weighing),
+        *interruptions.set_aside(tx.agent, _at(flight), (flight.items, names), weighing),
     )
 
 

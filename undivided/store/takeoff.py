@@ -15,14 +15,17 @@ from undivided.domain.errors import Conflict, Corrupt
 from undivided.domain.events import flights as f
 from undivided.domain.events import sessions as s
 from undivided.domain.events.catalogue import Event
-from undivided.domain.recorded import Meta
-from undivided.domain.state.agent import Idle
+from undivided.domain.interruptions import At, set_aside, weighed
+from undivided.domain.interrupts import OTHERWISE, Pair, Weighing, while_waiting
+from undivided.domain.recorded import Meta, session_stream
+from undivided.domain.state.agent import Idle, Suspended
 from undivided.domain.state.item import ItemRow, Queued
 from undivided.domain.state.session import SessionRow, TurnRow
 from undivided.domain.turn import TurnState
+from undivided.domain.waits import Approval
 from undivided.store.flights import QUEUE_SEEN, Flight, meta_of, with_known_types
 from undivided.store.fresh import fresh_id
-from undivided.store.log import AgentTx, Log
+from undivided.store.log import Addition, AgentTx, Log
 from undivided.store.openings import Opening
 from undivided.store.steps import turn_state
 
@@ -58,7 +61,7 @@ async def _take_off(tx: AgentTx, worker: str) -> Flight | Tidied | None:
     acquired = _acquired(tx, worker)
     match due:
         case Rest():
-            return None
+            return "tidied" if await _give_way(tx, acquired) else None
         case Begin() if due.comes_back:
             return await _come_back(tx, due, acquired)
         case Begin():
@@ -90,6 +93,66 @@ async def _tidy(tx: AgentTx) -> bool:
     return True
 
 
+async def _give_way(tx: AgentTx, acquired: f.FlightAcquired) -> bool:
+    """Weigh what has come while a turn waits for a person, and set the turn aside for it.
+
+    What it does not give way to is weighed once, so that no sweep looks at it again.
+    """
+    focus, agent = tx.agent.attention, tx.agent
+    if not isinstance(focus, Suspended) or not isinstance(focus.wait, Approval):
+        return False
+    if agent.lifecycle != "started" or not tx.view.focus:
+        return False
+    pairs = tuple(
+        Pair.of(
+            (tx.view.focus[0], focus.session_id),
+            (item, attention.session_for(agent, item)),
+            agent.policy,
+        )
+        for item in attention.unweighed(tx.view, focus.turn_id)
+    )
+    if not pairs:
+        return False
+    at = At(focus.turn_id, focus.session_id, acquired.epoch)
+    weighing = while_waiting(pairs)
+    if weighing is None:
+        await _pass_over(tx, acquired, at, pairs)
+        return True
+    wait_s = max(0.0, (focus.until - tx.view.now).total_seconds())
+    names = tuple(fresh_id("dec") for _ in tx.view.focus)
+    mine: tuple[Event, ...] = (
+        acquired,
+        weighed(agent, at, weighing.candidate, weighing, fresh_id("dec")),
+        *set_aside(agent, at, (tx.view.focus, names), weighing, wait_s),
+        _let_go(acquired),
+    )
+    preempted = s.TurnPreempted(turn_id=at.turn_id, by=weighing.candidate.id, epoch=acquired.epoch)
+    turn, _ = await _turn(tx, at.turn_id, at.session_id)
+    _, version = await turn_state(tx.connection, turn)
+    await tx.append(
+        [tx.addition(*mine), Addition(session_stream(at.session_id), version, (preempted,))],
+        meta_of(agent, weighing.candidate),
+    )
+    return True
+
+
+async def _pass_over(
+    tx: AgentTx, acquired: f.FlightAcquired, at: At, pairs: tuple[Pair, ...]
+) -> None:
+    """The turn goes on waiting: nothing of all that is for it to give way to."""
+    decided = (
+        weighed(tx.agent, at, pair.new, Weighing(pair.new, OTHERWISE, ()), fresh_id("dec"))
+        for pair in pairs
+    )
+    await tx.append(
+        [tx.addition(acquired, *decided, _let_go(acquired))], meta_of(tx.agent, pairs[0].new)
+    )
+
+
+def _let_go(acquired: f.FlightAcquired) -> f.FlightReleased:
+    return f.FlightReleased(agent_id=acquired.agent_id, epoch=acquired.epoch, reason="suspended")
+
+
 async def _resume(tx: AgentTx, due: Carry | Wake, acquired: f.FlightAcquired) -> Flight:
     """Go on with the turn in focus."""
     turn, session = await _turn(tx, due.turn_id, due.session_id)
@@ -117,6 +180,7 @@ async def _come_back(tx: AgentTx, begin: Begin, acquired: f.FlightAcquired) -> F
         raise Corrupt(f"item {begin.item.id} comes back without its turn")
     turn, session = await _turn(tx, phase.turn_id, phase.session_id)
     items = [await _sibling(tx, item_id) for item_id in turn.item_ids]
+    back = attention.with_siblings(tx.agent, tuple(items))
     begin = Begin(items[0], begin.over, begin.rule, tuple(items[1:]))
     names = tuple(fresh_id("dec") for _ in items)
     picks = attention.resumed(tx.agent, begin, session.id, Taken(turn.id, names, acquired.epoch))
@@ -130,7 +194,7 @@ async def _come_back(tx: AgentTx, begin: Begin, acquired: f.FlightAcquired) -> F
     wake = Wake(turn.id, session.id, cause, answer=phase.answer or "")
     ended = _end_of_wait(wake, state, acquired.epoch)
     resumed = s.TurnResumed(turn_id=turn.id, cause="preempted", epoch=acquired.epoch)
-    return await _regained(tx, flight, (acquired, *picks), (*ended, resumed))
+    return await _regained(tx, flight, (*back, acquired, *picks), (*ended, resumed))
 
 
 async def _regained(
