@@ -12,10 +12,10 @@ from undivided.domain.errors import Invalid, Rejected
 from undivided.domain.events import agents as a
 from undivided.domain.events.catalogue import Event
 from undivided.domain.events.flights import StopRequested
-from undivided.domain.events.items import ItemCancelled
+from undivided.domain.events.items import ItemCancelled, ItemResurfaced
 from undivided.domain.policy import Policy, adopt
 from undivided.domain.state.agent import AgentRow, Focused, Idle, Suspended
-from undivided.domain.state.item import ItemRow
+from undivided.domain.state.item import Deferred, ItemRow, Queued
 
 NAME_LIMIT = 200
 INSTRUCTIONS_LIMIT = 100_000
@@ -130,10 +130,28 @@ def request_stop(agent: AgentRow, by: str) -> tuple[Event, ...]:
             return ()
 
 
+def stop_set_aside(agent: AgentRow, items: tuple[ItemRow, ...], by: str) -> tuple[Event, ...]:
+    """Ask a turn that was set aside to end: it comes back for that, and its items with it."""
+    aside = [one for one in items if isinstance(one.phase, Deferred | Queued)]
+    turns = {one.phase.turn_id for one in aside if isinstance(one.phase, Deferred | Queued)}
+    turn_id = next((turn for turn in turns if turn is not None), None)
+    if turn_id is None:
+        return ()
+    back = tuple(
+        ItemResurfaced(agent_id=agent.id, item_id=one.id, cause="person")
+        for one in aside
+        if isinstance(one.phase, Deferred)
+    )
+    asked = StopRequested(
+        agent_id=agent.id, turn_id=turn_id, by=by, item_ids=tuple(one.id for one in aside)
+    )
+    return (asked, *back)
+
+
 def delete(
     agent: AgentRow, waiting: tuple[ItemRow, ...], decision_ids: tuple[str, ...]
 ) -> tuple[Event, ...]:
-    """End an agent for good: everything that waits is cancelled, with a decision each.
+    """End an agent for good: everything that waits or is put off is cancelled, one by one.
 
     Raises:
         Rejected: a turn is at work; stop the agent first.
@@ -142,12 +160,17 @@ def delete(
         return ()
     if not isinstance(agent.attention, Idle):
         raise Rejected("agent_busy", f"agent {agent.id} has a turn at work; stop it first")
+    back = tuple(
+        ItemResurfaced(agent_id=agent.id, item_id=item.id, cause="person")
+        for item in waiting
+        if isinstance(item.phase, Deferred)
+    )
     cancelled = tuple(
         ItemCancelled(
             agent_id=agent.id,
             item_id=item.id,
-            turn_id=None,
-            by="agent deletion",
+            turn_id=turn_set_aside(item),
+            by=AGENT_DELETED,
             decision=Decision(
                 decision_id, "cancel", "agent_deleted", "the agent was deleted",
                 {"waiting": agent.waiting}, agent.policy_version,
@@ -155,7 +178,16 @@ def delete(
         )
         for item, decision_id in zip(waiting, decision_ids, strict=True)
     )  # fmt: skip
-    return (*cancelled, a.AgentDeleted(agent_id=agent.id))
+    return (*back, *cancelled, a.AgentDeleted(agent_id=agent.id))
+
+
+def turn_set_aside(item: ItemRow) -> str | None:
+    """The turn that was set aside with a waiting item, if one was."""
+    return item.phase.turn_id if isinstance(item.phase, Deferred | Queued) else None
+
+
+AGENT_DELETED = "agent deletion"
+"""The `by` of what ends because its agent does."""
 
 
 def note(

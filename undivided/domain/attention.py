@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from undivided.domain.decisions import Decision
 from undivided.domain.events.catalogue import Event
+from undivided.domain.events.flights import StopRequested
 from undivided.domain.events.items import (
     ItemPicked,
     ItemRequeued,
@@ -144,6 +145,15 @@ def with_siblings(agent: AgentRow, items: tuple[ItemRow, ...]) -> tuple[ItemResu
         for item in items
         if isinstance(item.phase, Deferred)
     )
+
+
+def asked_to_stop(
+    agent: AgentRow, turn_id: str, items: tuple[ItemRow, ...]
+) -> tuple[StopRequested, ...]:
+    """The stop that was asked for while the turn was set aside."""
+    phases = (item.phase for item in items)
+    asked = [p.stop_by for p in phases if isinstance(p, Deferred | Queued) and p.stop_by]
+    return tuple(StopRequested(agent_id=agent.id, turn_id=turn_id, by=by) for by in asked[:1])
 
 
 def resurfacing_after(view: AgentView, agent: AgentRow) -> bool:

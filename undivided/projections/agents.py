@@ -51,10 +51,14 @@ def reduce(row: AgentRow | None, recorded: Recorded) -> AgentRow | None:
             return replace(row, waiting=row.waiting - 1, changed_at=at)
         case i.ItemResurfaced():
             return replace(row, waiting=row.waiting + 1, deferred=row.deferred - 1, changed_at=at)
-        case i.ItemCancelled() if event.turn_id is None:
+        case i.ItemCancelled() if not _in_focus(row, event.turn_id):
             return replace(row, waiting=row.waiting - 1, changed_at=at)
         case _:
             return _attending(row, recorded)
+
+
+def _in_focus(row: AgentRow, turn_id: str | None) -> bool:
+    return not isinstance(row.attention, Idle) and row.attention.turn_id == turn_id
 
 
 def _attending(row: AgentRow, recorded: Recorded) -> AgentRow:
@@ -91,7 +95,7 @@ def _attending(row: AgentRow, recorded: Recorded) -> AgentRow:
                 focus.turn_id, focus.session_id, focus.item_ids, event.epoch, at, focus.stop_by
             )
             return replace(row, attention=focused, changed_at=at)
-        case f.StopRequested() if not isinstance(focus, Idle):
+        case f.StopRequested() if not isinstance(focus, Idle) and focus.turn_id == event.turn_id:
             return replace(row, attention=replace(focus, stop_by=event.by), changed_at=at)
         case _:
             return _commanded(row, recorded)

@@ -28,6 +28,7 @@ TOUCHED = (
     i.StimulusAccepted | i.ItemPicked | i.ItemCompleted | i.ItemRequeued | i.ItemDeadLettered
     | i.ItemCancelled | i.ItemMerged | i.ItemDeferred | i.ItemResurfaced | i.ItemResumed
     | i.ItemDropped | i.ItemReprioritized | i.ItemWeighed | f.FocusAnswered
+    | f.StopRequested
 )  # fmt: skip
 
 
@@ -38,6 +39,8 @@ def keys(recorded: Recorded) -> tuple[str, ...]:
         return (event.item_id, event.into)
     if isinstance(event, f.FocusAnswered):
         return () if event.item_id is None else (event.item_id,)
+    if isinstance(event, f.StopRequested):
+        return event.item_ids
     return (event.item_id,) if isinstance(event, TOUCHED) else ()
 
 
@@ -98,8 +101,13 @@ def _waiting(row: ItemRow, recorded: Recorded) -> ItemRow:
             return replace(row, phase=deferred, merge_key=key)
         case f.FocusAnswered() if isinstance(phase, Deferred):
             return replace(row, phase=replace(phase, answer=event.content))
+        case f.StopRequested() if isinstance(phase, Deferred | Queued):
+            return replace(row, phase=replace(phase, stop_by=event.by))
         case i.ItemResurfaced() if isinstance(phase, Deferred):
-            back = Queued(turn_id=phase.turn_id, session_id=phase.session_id, answer=phase.answer)
+            back = Queued(
+                turn_id=phase.turn_id, session_id=phase.session_id, answer=phase.answer,
+                stop_by=phase.stop_by,
+            )  # fmt: skip
             return replace(row, phase=back)
         case i.ItemResumed():
             return replace(row, phase=Processing(event.turn_id, at))

@@ -194,7 +194,9 @@ async def _come_back(tx: AgentTx, begin: Begin, acquired: f.FlightAcquired) -> F
     wake = Wake(turn.id, session.id, cause, answer=phase.answer or "")
     ended = _end_of_wait(wake, state, acquired.epoch)
     resumed = s.TurnResumed(turn_id=turn.id, cause="preempted", epoch=acquired.epoch)
-    return await _regained(tx, flight, (*back, acquired, *picks), (*ended, resumed))
+    stop = attention.asked_to_stop(tx.agent, turn.id, tuple(items))
+    mine: tuple[Event, ...] = (*back, acquired, *picks, *stop)
+    return await _regained(tx, flight, mine, (*ended, resumed))
 
 
 async def _regained(

@@ -74,8 +74,12 @@ class FocusAnswered(Value, frozen=True, kw_only=True):
 
 
 class StopRequested(Value, frozen=True, kw_only=True):
-    """A person asked that the turn end at its next safe point."""
+    """A person asked that the turn end at its next safe point.
+
+    `item_ids` are its items where it was set aside.
+    """
 
     agent_id: str
     turn_id: str
     by: str
+    item_ids: tuple[str, ...] = ()

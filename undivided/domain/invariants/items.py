@@ -50,6 +50,7 @@ class NothingLost:
         self._places: dict[str, _Place] = {}
         self._last_seq: dict[str, int] = {}
         self._open_turns: set[str] = set()
+        self._set_aside: set[str] = set()
 
     def transaction(self, events: Transaction) -> Iterator[Finding]:
         """What one append does to items that its lifecycle does not allow."""
@@ -92,6 +93,10 @@ class NothingLost:
                     self._open_turns.add(turn)
                 case s.TurnEnded(turn_id=turn):
                     self._open_turns.discard(turn)
+                case s.TurnPreempted(turn_id=turn):
+                    self._set_aside.add(turn)
+                case s.TurnResumed(turn_id=turn):
+                    self._set_aside.discard(turn)
                 case _:
                     pass
 
@@ -119,6 +124,8 @@ class NothingLost:
         self, placed: Placed, event: FATE | _MOVES, origin: str | None, to: str | None
     ) -> Iterator[Finding]:
         place = self._places.get(event.item_id)
+        if place is not None and place.turn is None and origin in self._set_aside:
+            origin = None  # it waits outside of its turn, which is over with it
         if place is None or place.turn != origin or place.agent != event.agent_id:
             text = f"{name_of(event)} of item {event.item_id}, {_told(place)}"
             yield broken(NOTHING_LOST, "not_where_it_was", event.item_id, placed, text)

@@ -21,6 +21,7 @@ class Queued(Value, frozen=True, tag="queued", tag_field="status"):
     turn_id: str | None = None
     session_id: str | None = None
     answer: str | None = None
+    stop_by: str | None = None
 
 
 class Processing(Value, frozen=True, tag="processing", tag_field="status"):
@@ -79,6 +80,8 @@ class Deferred(Value, frozen=True, tag="deferred", tag_field="status"):
     session_id: str | None = None
     waits: bool = False
     answer: str | None = None
+    stop_by: str | None = None
+    """Who asked the turn that was set aside to end."""
 
 
 class Dropped(Value, frozen=True, tag="dropped", tag_field="status"):

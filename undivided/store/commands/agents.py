@@ -10,18 +10,24 @@ from msgspec import Struct
 from undivided.domain import agents
 from undivided.domain.agents import ConfigureAgent, CreateAgent
 from undivided.domain.coordinates import Coordinate
-from undivided.domain.errors import Conflict, Rejected
+from undivided.domain.errors import Conflict, Corrupt, Rejected
 from undivided.domain.events.catalogue import Event
-from undivided.domain.events.flights import StopRequested
+from undivided.domain.events.flights import FlightAcquired, FlightReleased, StopRequested
+from undivided.domain.events.sessions import TurnEnded
+from undivided.domain.outcomes import Cancelled
 from undivided.domain.policy import Policy
-from undivided.domain.recorded import Meta, agent_stream
+from undivided.domain.recorded import Meta, agent_stream, session_stream
 from undivided.domain.state.agent import AgentRow
 from undivided.domain.state.item import ItemRow
+from undivided.domain.state.session import TurnRow
+from undivided.domain.turn import left_open
 from undivided.store.codec import row_decoder
 from undivided.store.commands.outlet import Outlet
 from undivided.store.database import TENANT
+from undivided.store.flights import QUEUE_SEEN
 from undivided.store.fresh import fresh_id
 from undivided.store.log import Addition, AgentTx
+from undivided.store.steps import turn_state
 
 _item_of = row_decoder(ItemRow)
 
@@ -79,14 +85,17 @@ async def delete(outlet: Outlet, agent_id: str, meta: Meta) -> Commanded:
     Raises:
         Rejected: a turn is at work.
     """
-    async with outlet.log.locked(agent_id) as tx:
+    async with outlet.log.locked(agent_id, QUEUE_SEEN) as tx:
         waiting = await _waiting(tx) if tx.agent.lifecycle != "deleted" else ()
         decision_ids = tuple(fresh_id("dec") for _ in waiting)
         events = agents.delete(tx.agent, waiting, decision_ids)
         if not events:
             return Commanded(tx.agent, None)
+        turns = dict.fromkeys(turn for item in waiting if (turn := agents.turn_set_aside(item)))
+        ended = [await _ended(tx, turn_id) for turn_id in turns]
+        held = _held_for(tx, ended)
         known = {("items", item.id): item for item in waiting}
-        appended = await tx.append([tx.addition(*events)], meta, known=known)
+        appended = await tx.append([tx.addition(*held, *events), *ended], meta, known=known)
     outlet.announce(agent_id)
     return Commanded(appended.rows[("agents", agent_id)], appended.coordinate)
 
@@ -110,11 +119,42 @@ async def _change(
     return Commanded(after, appended.coordinate)
 
 
+def _held_for(tx: AgentTx, ended: list[Addition]) -> tuple[Event, ...]:
+    """A flight of a moment, for only a flight ends turns; nobody else holds an idle agent."""
+    if not ended:
+        return ()
+    epoch = _next_epoch(tx)
+    return (
+        FlightAcquired(agent_id=tx.agent.id, epoch=epoch, worker=agents.AGENT_DELETED),
+        FlightReleased(agent_id=tx.agent.id, epoch=epoch, reason="done"),
+    )
+
+
+def _next_epoch(tx: AgentTx) -> int:
+    return tx.view.flight.epoch + 1 if tx.view.flight else 1
+
+
+async def _ended(tx: AgentTx, turn_id: str) -> Addition:
+    """The end of a turn that was set aside, with a result for each of its open calls."""
+    turn: TurnRow | None = await tx.row("turns", turn_id)
+    if turn is None:
+        raise Corrupt(f"turn {turn_id} was set aside and has no row")
+    state, version = await turn_state(tx.connection, turn)
+    epoch = _next_epoch(tx)
+    end = TurnEnded(
+        turn_id=turn_id, session_id=turn.session_id, agent_id=turn.agent_id,
+        item_ids=turn.item_ids, outcome=Cancelled(agents.AGENT_DELETED), usage=state.usage,
+        responses=state.responses, tool_calls=state.tool_calls, epoch=epoch,
+    )  # fmt: skip
+    steps: tuple[Event, ...] = (*left_open(state, epoch), end)
+    return Addition(session_stream(turn.session_id), version, steps)
+
+
 async def _waiting(tx: AgentTx) -> tuple[ItemRow, ...]:
-    """Every queued item, deferred ones too; stable, for the agent's lock is held."""
+    """Every item that waits or is put off; stable, for the agent's lock is held."""
     cursor = await tx.connection.execute(
         "SELECT to_jsonb(i)::text FROM items i WHERE i.tenant = %s AND i.agent_id = %s"
-        " AND i.status = 'queued' ORDER BY i.priority, i.seq",
+        " AND i.status IN ('queued', 'deferred') ORDER BY i.priority, i.seq",
         (TENANT, tx.agent.id),
     )
     return tuple(_item_of(row[0]) for row in await cursor.fetchall())

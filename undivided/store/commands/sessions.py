@@ -6,17 +6,18 @@ from typing import Literal
 
 from msgspec import Struct
 
-from undivided.domain.agents import request_stop
+from undivided.domain.agents import request_stop, stop_set_aside
 from undivided.domain.coordinates import Coordinate
 from undivided.domain.errors import NotFound, Rejected
 from undivided.domain.events.catalogue import Event
 from undivided.domain.events.sessions import SessionArchived, SessionDeleted
 from undivided.domain.recorded import Meta, session_stream
 from undivided.domain.state.agent import Idle
-from undivided.domain.state.session import SessionRow
+from undivided.domain.state.item import ItemRow
+from undivided.domain.state.session import SessionRow, TurnRow
 from undivided.store.codec import row_decoder
 from undivided.store.commands.outlet import Outlet
-from undivided.store.log import Addition
+from undivided.store.log import Addition, AgentTx
 
 _session_of = row_decoder(SessionRow)
 Ending = Literal["archived", "deleted"]
@@ -36,6 +37,9 @@ async def stop_turn(outlet: Outlet, session_id: str, meta: Meta) -> SessionComma
         focus = tx.agent.attention
         here = not isinstance(focus, Idle) and focus.session_id == session_id
         events = request_stop(tx.agent, meta.actor) if here else ()
+        aside = (await tx.session(session_id)).row
+        for turn_id in aside.set_aside if aside is not None else ():
+            events = (*events, *stop_set_aside(tx.agent, await _items_of(tx, turn_id), meta.actor))
         if not events:
             return SessionCommanded(session, None)
         appended = await tx.append([tx.addition(*events)], meta)
@@ -65,12 +69,24 @@ async def end(outlet: Outlet, session_id: str, how: Ending, meta: Meta) -> Sessi
     return SessionCommanded(appended.rows[("sessions", session_id)], appended.coordinate)
 
 
+async def _items_of(tx: AgentTx, turn_id: str) -> tuple[ItemRow, ...]:
+    """The items of a turn."""
+    turn: TurnRow | None = await tx.row("turns", turn_id)
+    rows = [await tx.row("items", item_id) for item_id in (turn.item_ids if turn else ())]
+    return tuple(row for row in rows if row is not None)
+
+
 def _ending(session: SessionRow, how: Ending) -> tuple[Event, ...]:
     """Only an idle session can end: a turn at work is the only other writer of its stream."""
     if session.active_turn is not None:
         raise Rejected(
             "session_busy",
             f"turn {session.active_turn} is at work in session {session.id}; stop it first",
+        )
+    if session.set_aside:
+        raise Rejected(
+            "session_busy",
+            f"turn {session.set_aside[0]} of session {session.id} was set aside; stop it first",
         )
     if session.status == how:
         return ()

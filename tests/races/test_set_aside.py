@@ -1,0 +1,81 @@
+"""Turns that were set aside, and what else can happen to them meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from tests.races.hand import Hand, hired
+from tests.races.staging import Stage
+from tests.races.test_interrupts import RETURN, send
+from tests.support.lives import BY, create
+from undivided.domain.errors import Rejected
+from undivided.domain.events.items import ItemCancelled
+from undivided.domain.events.sessions import TurnEnded, TurnStarted
+from undivided.domain.outcomes import Cancelled, Completed
+from undivided.store.commands import agents, sessions
+from undivided.store.commands.outlet import Outlet
+from undivided.store.log import Log
+from undivided.store.settings import Settings
+
+
+@asynccontextmanager
+async def preempted(
+    log: Log, stage: Stage, settings: Settings
+) -> AsyncIterator[tuple[Hand, str, asyncio.Task[None]]]:
+    """Work was set aside for a person, whose turn is at the model now; and the work's session."""
+    await create(log, "ada")
+    await send(log, "system_event", "work")
+    async with hired(settings) as hand:
+        hand.model.calls = [[RETURN]]
+        at_work = await hand.at_the_model("ada")
+        await send(log, "human_chat", "hello", sender="bob", role="user")
+        hand.model.busy.clear()
+        hand.model.gate.set()  # whoever waits goes on, and the next one waits again
+        hand.model.gate.clear()
+        await hand.model.busy.wait()
+        first = (await stage.events(TurnStarted))[0]
+        yield hand, first.session_id, at_work
+
+
+def outlet(hand: Hand) -> Outlet:
+    return Outlet(hand.log, hand.bell, hand.hints)
+
+
+async def test_it_can_be_stopped(log: Log, stage: Stage, settings: Settings) -> None:
+    """It comes back only to end, and asks no model for that."""
+    async with preempted(log, stage, settings) as (hand, session_id, at_work):
+        await sessions.stop_turn(outlet(hand), session_id, BY)
+        hand.model.gate.set()
+        await at_work
+        assert hand.model.inputs() == ["work", "hello"]
+    assert [one.outcome for one in await stage.events(TurnEnded)] == [
+        Completed("so"),
+        Cancelled("test"),
+    ]
+
+
+async def test_its_session_is_kept(log: Log, stage: Stage, settings: Settings) -> None:
+    """It cannot be archived under it."""
+    async with preempted(log, stage, settings) as (hand, session_id, at_work):
+        with pytest.raises(Rejected, match="set aside"):
+            await sessions.end(outlet(hand), session_id, "archived", BY)
+        hand.model.gate.set()
+        await at_work
+        await sessions.end(outlet(hand), session_id, "archived", BY)
+
+
+async def test_it_ends_with_its_agent(log: Log, stage: Stage, settings: Settings) -> None:
+    """Deletion ends it, its item and its open calls."""
+    async with preempted(log, stage, settings) as (hand, _session, at_work):
+        await agents.pause(outlet(hand), "ada", BY)
+        hand.model.gate.set()
+        await at_work
+        await agents.delete(outlet(hand), "ada", BY)
+    (cancelled,) = await stage.events(ItemCancelled)
+    assert cancelled.by == "agent deletion"
+    assert await stage.ask("SELECT DISTINCT status FROM turns") == [("ended",)]
+    assert await stage.ask("SELECT waiting, deferred FROM agents") == [(0, 0)]
