@@ -8,6 +8,7 @@
 | `tool_start` | yes | `{callId, tool, args}` |
 | `tool_end` | yes | `{callId, tool, content, resolution}` |
 | `done` | yes | `{reply, itemId, sessionId, outcome, turnId}` |
+| `done` | yes | `{merged, mergedInto, …}`: it went into another item's turn, which answers it |
 | `error` | yes | the same, where the outcome is another than completed |
 
 Whoever attaches again with the last id it saw forgets the pieces that came after it.
@@ -85,7 +86,7 @@ async def told(
                 shown = _shown(step, written)
                 if shown is not None:
                     yield shown
-                last = await _last(parts, item, step) if _may_end(step) else None
+                last = await _last(parts, item, step) if _may_end(item, step) else None
                 if last is not None:
                     yield last
                     return
@@ -110,9 +111,11 @@ def _shown(step: Step, written: Written) -> bytes | None:
             return None
 
 
-def _may_end(step: Step) -> bool:
-    """An item is over with its turn, or was cancelled before it had one."""
+def _may_end(item: Followed, step: Step) -> bool:
+    """An item is over with its turn, joined another, or was cancelled before it had one."""
     kind = step.event.type
+    if kind == "item.merged":
+        return bool(step.data["item_id"] == item.item_id)
     return kind == "turn.ended" or (kind == "item.cancelled" and step.data["turn_id"] is None)
 
 
@@ -120,6 +123,12 @@ async def _last(parts: Parts, item: Followed, step: Step) -> bytes | None:
     """The last frame, if the item ended here; a requeued one goes on in its next turn."""
     then = await items.item(Reading(parts.database), item.item_id)
     times = times_of(then.item)
+    if step.event.type == "item.merged":
+        merged = {
+            "merged": True, "content": "", "reply": None, "itemId": item.item_id,
+            "sessionId": item.session_id, "outcome": "merged", "mergedInto": step.data["into"],
+        }  # fmt: skip
+        return frame("done", merged, str(step.event.coordinate))
     if times.status not in TERMINAL or times.turn_id != step.data["turn_id"]:
         return None
     session_id = then.activities[-1].session_id if then.activities else item.session_id

@@ -5,26 +5,32 @@ Pure functions over an agent's row; what gets the focus is decided in `attention
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 
 from undivided.domain.decisions import Decision
 from undivided.domain.errors import Full, Invalid, NotFound, TooLarge
 from undivided.domain.events.items import (
     Delivery,
+    ItemMerged,
     ItemRequeued,
     Payload,
     RequeueReason,
     Sender,
     StimulusAccepted,
 )
+from undivided.domain.merging import joined_events, merge_key
 from undivided.domain.policy import Policy
 from undivided.domain.state.agent import AgentRow
 from undivided.domain.state.item import ItemRow, Tries
-from undivided.domain.stimuli import stimulus_type
+from undivided.domain.stimuli import MENTION, StimulusType, stimulus_type
 
 CONTENT_LIMIT = 1_000_000
 """Characters of one stimulus's content, at most."""
 SUMMARY_CUT = 100
+COMMENTED = ("taskId", "requirementId")
+NOBODY: Mapping[str, ItemRow] = {}
 
 
 class Accept(Struct, frozen=True, kw_only=True):
@@ -39,8 +45,12 @@ class Accept(Struct, frozen=True, kw_only=True):
     session_id: str | None = None
 
 
-def accept(agent: AgentRow, commands: tuple[Accept, ...]) -> tuple[StimulusAccepted, ...]:
-    """Accept all of `commands` in their order, or none.
+def accept(
+    agent: AgentRow, commands: tuple[Accept, ...], waiting: Mapping[str, ItemRow] = NOBODY
+) -> tuple[StimulusAccepted | ItemMerged, ...]:
+    """Accept all of `commands` in their order, or none; what can join what waits does.
+
+    `waiting` are the items that can be joined, by their keys (see `merging.py`).
 
     Raises:
         NotFound: the agent was deleted.
@@ -56,9 +66,10 @@ def accept(agent: AgentRow, commands: tuple[Accept, ...]) -> tuple[StimulusAccep
             f"{agent.policy.mailbox_capacity} waiting items; retry when it has worked some off",
             retry_after_s=5,
         )
-    return tuple(
+    accepted = tuple(
         _accepted(agent, command, agent.next_seq + n) for n, command in enumerate(commands)
     )
+    return joined_events(accepted, waiting, agent.policy_version)
 
 
 def _accepted(agent: AgentRow, command: Accept, seq: int) -> StimulusAccepted:
@@ -68,7 +79,7 @@ def _accepted(agent: AgentRow, command: Accept, seq: int) -> StimulusAccepted:
         raise TooLarge(
             f"content has {len(content)} characters, at most {CONTENT_LIMIT} are taken", "content"
         )
-    priority = kind.priority if command.priority is None else command.priority
+    priority = _priority_of(kind, command.sender) if command.priority is None else command.priority
     if not 0 <= priority <= 4:
         raise Invalid(f"priority must be between 0 and 4, got {priority}", "priority")
     return StimulusAccepted(
@@ -81,7 +92,21 @@ def _accepted(agent: AgentRow, command: Accept, seq: int) -> StimulusAccepted:
         sender=command.sender,
         delivery=command.delivery,
         session_id=command.session_id,
+        held_s=_held_s(agent.policy, command),
     )
+
+
+def _priority_of(kind: StimulusType, sender: Sender) -> int:
+    """The type's own; what a person says about a task or requirement is critical."""
+    by_person = sender.role == "user" and (kind.name == MENTION or kind.merges_by in COMMENTED)
+    return 0 if by_person else kind.priority
+
+
+def _held_s(policy: Policy, command: Accept) -> float:
+    """How long others can join it before it is picked."""
+    if merge_key(command.source_type, command.payload) is None:
+        return 0.0
+    return policy.coalesce_window_ms / 1000
 
 
 def summary_of(payload: Payload) -> str:

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from undivided.domain.events import flights as f
 from undivided.domain.events import items as i
+from undivided.domain.merging import merge_key
 from undivided.domain.recorded import Recorded
 from undivided.domain.state.item import (
     DeadLetter,
@@ -81,7 +82,10 @@ def _joined(key: str, row: ItemRow, event: i.ItemMerged, at: datetime) -> ItemRo
         payload = replace(payload, extra=extra)
     if event.requirement_id is not None:
         payload = replace(payload, requirement_id=event.requirement_id)
-    return replace(row, merged=row.merged + 1, priority=event.priority, payload=payload)
+    return replace(
+        row, merged=row.merged + 1, priority=event.priority, payload=payload,
+        merged_chars=row.merged_chars + event.characters,
+    )  # fmt: skip
 
 
 def _waiting(row: ItemRow, recorded: Recorded) -> ItemRow:
@@ -123,12 +127,15 @@ def _waiting(row: ItemRow, recorded: Recorded) -> ItemRow:
 
 def _accepted(event: i.StimulusAccepted, recorded: Recorded) -> ItemRow:
     known = REGISTRY.get(event.source_type)
+    held = event.held_s > 0
+    until = recorded.at + timedelta(seconds=event.held_s) if held else None
     return ItemRow(
         id=event.item_id, agent_id=event.agent_id, source_type=event.source_type,
         category=known.category if known else "system", priority=event.priority, seq=event.seq,
         delivery=event.delivery, session_id=event.session_id, payload=event.payload,
-        sender=event.sender, tries=Tries(), phase=Queued(), queued_at=recorded.at,
+        sender=event.sender, tries=Tries(), phase=Queued(until, held), queued_at=recorded.at,
         accepted_by=recorded.id, correlation=recorded.meta.correlation or recorded.id,
+        merge_key=merge_key(event.source_type, event.payload),
     )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
@@ -15,6 +15,7 @@ from undivided.domain.state.item import ItemRow, Queued
 from undivided.domain.state.view import AgentView
 from undivided.projections.table import Rows
 from undivided.store.batch import Addition, Fence, Guards, folded_from, missing, number, written
+from undivided.store.codec import escape_text
 from undivided.store.database import Database
 from undivided.store.exchange import COMMIT, HotConnection, exchange
 from undivided.store.looks import ROW_OF, SessionLook, load_rows, session_call, session_in
@@ -71,6 +72,17 @@ class AgentTx:
             (self._database.tenant, self.agent.id, list(types), limit),
         )
         return tuple(ROW_OF["items"](text) for (text,) in await cursor.fetchall())
+
+    async def can_be_joined(self, keys: Collection[str]) -> dict[str, ItemRow]:
+        """The first waiting item of each key that others can join it by."""
+        cursor = await self.connection.execute(
+            "SELECT DISTINCT ON (i.merge_key) i.merge_key, to_jsonb(i)::text FROM items i"
+            " WHERE i.tenant = %s AND i.agent_id = %s AND i.status = 'queued'"
+            " AND i.merge_key = ANY(%s) ORDER BY i.merge_key, i.priority, i.seq",
+            (self._database.tenant, self.agent.id, [escape_text(key) for key in keys]),
+        )
+        rows = (ROW_OF["items"](text) for _, text in await cursor.fetchall())
+        return {row.merge_key: row for row in rows}
 
     async def joined(self, item: ItemRow) -> tuple[ItemRow, ...]:
         """Everything that has joined an item, and what had joined that, in order of arrival."""

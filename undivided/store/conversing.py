@@ -27,7 +27,7 @@ from undivided.store.tail import Logged, Wanted, read_tail
 
 _AT = """
 SELECT coalesce(e.data->>'item_id', t.item_ids->>0), coalesce(t.session_id, i.session_id), t.id,
-       e.type = 'turn.ended' OR e.type = 'item.cancelled'
+       e.type IN ('turn.ended', 'item.cancelled', 'item.merged')
   FROM events e
   LEFT JOIN turns t ON t.tenant = e.tenant AND t.id = e.data->>'turn_id'
   LEFT JOIN items i ON i.tenant = e.tenant AND i.id = e.data->>'item_id'

@@ -199,6 +199,7 @@ items = Table(
     Column("merged", Integer, nullable=False, server_default=text("0")),
     Column("merge_key", Text),
     Column("weighed", JSONB),
+    Column("merged_chars", Integer, nullable=False, server_default=text("0")),
     Column("merged_into", Text, info={"folded_as": "r.phase->>'into'"}),
     Column("not_before", _AT,
            info={"folded_as": "coalesce(r.phase->>'not_before', r.phase->>'until')::timestamptz"}),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
+from msgspec import UNSET
 
 from undivided.api.answers import answer
 from undivided.api.asked import MIB, check_tree, parsed, raw_body, restored
@@ -12,9 +13,11 @@ from undivided.api.bodies import Batch, NewStimulus
 from undivided.api.once import Claim, once
 from undivided.api.parts import parts_of
 from undivided.api.shapes.accepted import AcceptedBatch, AcceptedItem
+from undivided.api.shapes.items import times_of
 from undivided.domain.errors import Invalid, NotFound
 from undivided.domain.events.items import Payload, Sender
 from undivided.domain.mailbox import Accept
+from undivided.domain.state.item import ItemRow
 from undivided.domain.stimuli import stimulus_type
 from undivided.store.commands.accepting import Accepted, accept_stimuli
 from undivided.store.queries.reading import is_id
@@ -111,5 +114,12 @@ def _same(value: Any) -> Any:
 
 def _results(done: Accepted) -> list[AcceptedItem]:
     position = str(done.coordinate)
-    return [AcceptedItem(item_id=item.id, status="queued", position=position)
-            for item in done.items]  # fmt: skip
+    return [_shape(item, position) for item in done.items]
+
+
+def _shape(item: ItemRow, position: str) -> AcceptedItem:
+    times = times_of(item)
+    return AcceptedItem(
+        item_id=item.id, status=times.status, position=position,
+        merged_into=times.merged_into or UNSET,
+    )  # fmt: skip

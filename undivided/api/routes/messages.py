@@ -92,10 +92,11 @@ async def _answered(
     async with parts.hints.subscribe(TAIL, agent_id.encode()) as news:
         while True:
             then = await items.item(Reading(parts.database), accepted.item_id)
-            over = times_of(then.item).status in TERMINAL
+            into = await items.survivor(Reading(parts.database), then)
+            over = times_of(into.item).status in TERMINAL
             left = until - clock()
             if over or left <= 0 or parts.leaving.is_set():
-                return answer(_reply(accepted, then), 200 if over else 202)
+                return answer(_reply(accepted, into), 200 if over else 202)
             await news.next(within_s=min(left, POLL_S))
 
 
@@ -110,6 +111,7 @@ def _reply(accepted: MessageAnswer, then: ItemThen) -> MessageAnswer:
         reply=reply_of(then.item) if times.outcome else UNSET,
         outcome=times.outcome or UNSET,
         turn_id=times.turn_id or UNSET,
+        merged_into=then.item.id if then.item.id != accepted.item_id else UNSET,
     )
 
 

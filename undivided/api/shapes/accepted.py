@@ -39,3 +39,4 @@ class MessageAnswer(Struct, frozen=True, rename="camel", kw_only=True):
     outcome: str | UnsetType = UNSET
     turn_id: str | UnsetType = UNSET
     status: str = "queued"
+    merged_into: str | UnsetType = UNSET

@@ -8,6 +8,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from undivided.api.answers import instant, instant_or_none
 from undivided.domain.events.items import Payload, Sender
+from undivided.domain.merging import composed
 from undivided.domain.outcomes import outcome_name
 from undivided.domain.state.item import (
     DeadLetter,
@@ -119,8 +120,8 @@ def item_shape(then: ItemThen) -> Item:
     return Item(
         id=row.id, agent_id=row.agent_id, source_type=row.source_type, category=row.category,
         priority=row.priority, status=times.status, delivery=row.delivery,
-        payload=payload_shape(row.payload), metadata=metadata_shape(row.sender),
-        attempts=row.tries.picked, merged_from=(), queued_at=instant(row.queued_at),
+        payload=payload_shape(composed(row, then.joined)), metadata=metadata_shape(row.sender),
+        attempts=row.tries.picked, merged_from=tuple(one.id for one in then.joined), queued_at=instant(row.queued_at),
         position=then.position, not_before=times.not_before or UNSET,
         session_id=session_id or UNSET, turn_id=times.turn_id or UNSET,
         started_at=started or UNSET, completed_at=times.completed_at or UNSET,

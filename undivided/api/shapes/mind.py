@@ -10,7 +10,7 @@ from msgspec import UNSET, Struct, UnsetType
 from undivided.api.answers import instant, instant_or_none
 from undivided.api.shapes.agents import AttentionState, attention_state
 from undivided.api.shapes.items import times_of
-from undivided.domain.mailbox import summary_of
+from undivided.domain.merging import summary_with
 from undivided.domain.state.agent import AgentRow, Focused, Idle, Suspended
 from undivided.domain.state.item import ItemRow
 from undivided.domain.state.session import ActivityRow, DecisionRow
@@ -174,7 +174,7 @@ def _focus(mind: Mind) -> Focus | None:
     started = times_of(item).started_at or instant(attention.since)
     return Focus(
         mailbox_item_id=item.id, type=item.source_type,
-        label=kind.label if kind else item.source_type, summary=summary_of(item.payload),
+        label=kind.label if kind else item.source_type, summary=summary_with(item),
         started_at=started, task_id=item.payload.task_id, turn_id=attention.turn_id,
         session_id=attention.session_id,
     )  # fmt: skip
@@ -198,7 +198,7 @@ def waiting_shape(item: ItemRow) -> WaitingItem:
     times = times_of(item)
     return WaitingItem(
         id=item.id, source_type=item.source_type, category=item.category,
-        priority=item.priority, status=times.status, summary=summary_of(item.payload),
+        priority=item.priority, status=times.status, summary=summary_with(item),
         queued_at=instant(item.queued_at), attempts=item.tries.picked,
         not_before=times.not_before or UNSET,
     )  # fmt: skip
@@ -245,7 +245,7 @@ def _past(item: ItemRow, decided: dict[str, Any], done: dict[str, ActivityBrief]
         started = activity.started_at
     return PastItem(
         id=item.id, source_type=item.source_type, category=item.category,
-        priority=item.priority, status=times.status, summary=summary_of(item.payload),
+        priority=item.priority, status=times.status, summary=summary_with(item),
         queued_at=instant(item.queued_at), started_at=started,
         completed_at=times.completed_at, attempts=item.tries.picked,
         decisions=decided.get(item.id, []), activity=activity,

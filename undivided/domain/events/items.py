@@ -35,7 +35,10 @@ class Sender(Value, frozen=True, omit_defaults=True):
 
 
 class StimulusAccepted(Value, frozen=True, kw_only=True):
-    """A stimulus is in the mailbox; `seq` is its place within its priority, for ever."""
+    """A stimulus is in the mailbox; `seq` is its place within its priority, for ever.
+
+    It is not picked for `held_s` seconds, so that others can join it.
+    """
 
     agent_id: str
     item_id: str
@@ -46,6 +49,7 @@ class StimulusAccepted(Value, frozen=True, kw_only=True):
     sender: Sender
     delivery: Delivery
     session_id: str | None = None
+    held_s: float = 0.0
 
 
 class ItemPicked(Value, frozen=True, kw_only=True):
@@ -124,6 +128,7 @@ class ItemMerged(Value, frozen=True, kw_only=True):
     marks: tuple[str, ...] = ()
     requirement_id: str | None = None
     turn_id: str | None = None
+    characters: int = 0
 
 
 class ItemDeferred(Value, frozen=True, kw_only=True):

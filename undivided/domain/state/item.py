@@ -135,3 +135,5 @@ class ItemRow(Value, frozen=True, kw_only=True):
     merge_key: str | None = None
     """What waiting items of the same key can join it by; None where none may."""
     weighed: Weighed | None = None
+    merged_chars: int = 0
+    """Characters of what has joined it."""

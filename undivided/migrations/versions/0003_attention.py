@@ -13,6 +13,7 @@ ALTER TABLE agents ADD COLUMN user_id TEXT;
 ALTER TABLE items ADD COLUMN merged INTEGER DEFAULT 0 NOT NULL;
 ALTER TABLE items ADD COLUMN merge_key TEXT;
 ALTER TABLE items ADD COLUMN weighed JSONB;
+ALTER TABLE items ADD COLUMN merged_chars INTEGER DEFAULT 0 NOT NULL;
 ALTER TABLE items ADD COLUMN merged_into TEXT;
 ALTER TABLE sessions ADD COLUMN set_aside JSONB DEFAULT '[]' NOT NULL;
 
@@ -29,6 +30,7 @@ DROP INDEX items_merging;
 DROP INDEX items_joined;
 ALTER TABLE sessions DROP COLUMN set_aside;
 ALTER TABLE items DROP COLUMN merged_into;
+ALTER TABLE items DROP COLUMN merged_chars;
 ALTER TABLE items DROP COLUMN weighed;
 ALTER TABLE items DROP COLUMN merge_key;
 ALTER TABLE items DROP COLUMN merged;

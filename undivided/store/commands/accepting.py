@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -10,7 +10,8 @@ from undivided.domain.attention import session_for
 from undivided.domain.coordinates import Coordinate
 from undivided.domain.errors import Conflict, Full, Invalid, NotFound, Rejected
 from undivided.domain.events.items import StimulusAccepted
-from undivided.domain.mailbox import Accept, accept
+from undivided.domain.mailbox import NOBODY, Accept, accept
+from undivided.domain.merging import merge_key
 from undivided.domain.recorded import Meta
 from undivided.domain.state.agent import AgentRow
 from undivided.domain.state.item import ItemRow
@@ -48,7 +49,8 @@ async def accept_stimuli(
     """
     log, sessions = outlet.log, {c.session_id for c in commands if c.session_id is not None}
     with log.memory.recall(agent_id) as view:
-        if view is not None and earlier is None and not sessions:
+        keys = _keys(commands)
+        if view is not None and earlier is None and not sessions and not keys:
             async with log.recalled(view) as tx:
                 appended = await _append_if_so(tx, commands, meta)
             if appended is not None:
@@ -59,7 +61,8 @@ async def accept_stimuli(
                 return await _accepted_before(tx, effect)
             for session_id in sessions:
                 _check_session((await tx.session(session_id)).row, tx.agent)
-            appended = await _append(tx, commands, meta)
+            waiting = await tx.can_be_joined(keys) if keys else {}
+            appended = await _append(tx, commands, meta, waiting)
         return _accepted(outlet, tx, appended)
 
 
@@ -71,20 +74,26 @@ async def _append_if_so(tx: AgentTx, commands: Sequence[Accept], meta: Meta) -> 
         return None  # it may be so no longer: it is decided again, under the lock
 
 
-async def _append(tx: AgentTx, commands: Sequence[Accept], meta: Meta) -> Appended:
-    return await tx.append([tx.addition(*accept(tx.agent, tuple(commands)))], meta)
+async def _append(
+    tx: AgentTx, commands: Sequence[Accept], meta: Meta, waiting: Mapping[str, ItemRow] = NOBODY
+) -> Appended:
+    events = accept(tx.agent, tuple(commands), waiting)
+    known = {("items", item.id): item for item in waiting.values()}
+    return await tx.append([tx.addition(*events)], meta, known=known)
+
+
+def _keys(commands: Sequence[Accept]) -> set[str]:
+    """What the stimuli could join others by."""
+    keys = (merge_key(command.source_type, command.payload) for command in commands)
+    return {key for key in keys if key is not None}
 
 
 def _accepted(outlet: Outlet, tx: AgentTx, appended: Appended) -> Accepted:
     """Remember the agent, and ring; what is not rung for because we die here the sweep finds."""
     outlet.log.memory.keep(tx.agent.id, tx.view_after(appended))
-    outlet.wake(tx.agent)
-    accepted = (one.event for one in appended.events)
-    items = tuple(
-        appended.rows["items", event.item_id]
-        for event in accepted
-        if isinstance(event, StimulusAccepted)
-    )
+    accepted = [one.event for one in appended.events if isinstance(one.event, StimulusAccepted)]
+    outlet.wake(tx.agent, min((event.held_s for event in accepted), default=0.0))
+    items = tuple(appended.rows["items", event.item_id] for event in accepted)
     sessions = tuple(session_for(tx.agent, item) for item in items)
     return Accepted(items, sessions, appended.coordinate)
 

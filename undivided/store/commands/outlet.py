@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from msgspec import Struct
 
 from undivided.domain.state.agent import AgentRow, Focused, Idle, Suspended
@@ -21,9 +23,15 @@ class Outlet(Struct, frozen=True):
         """Tell listeners that something was committed about an agent."""
         self.hints.publish(TAIL, agent_id.encode())
 
-    def wake(self, before: AgentRow) -> None:
-        """Ring for an agent that nobody is at work on; whoever is at work looks by itself."""
-        if isinstance(before.attention, (Idle, Suspended)):
+    def wake(self, before: AgentRow, after_s: float = 0.0) -> None:
+        """Ring for an agent that nobody is at work on; whoever is at work looks by itself.
+
+        With `after_s` what came can be picked only then: whoever is at work may be done before,
+        so that it is rung for in any case. Should this process not live so long, a sweep does.
+        """
+        if after_s > 0:
+            asyncio.get_running_loop().call_later(after_s, self.doorbell.ring, [before.id])
+        elif isinstance(before.attention, (Idle, Suspended)):
             self.doorbell.ring([before.id])
         self.announce(before.id)
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from undivided.domain.errors import NotFound
-from undivided.domain.state.item import ItemRow
+from undivided.domain.state.item import ItemRow, Merged
 from undivided.domain.state.session import ActivityRow, DecisionRow
 from undivided.store.codec import row_decoder
 from undivided.store.history import rows_of_items
@@ -22,9 +23,16 @@ class ItemThen(Struct, frozen=True, kw_only=True):
     decisions: tuple[DecisionRow, ...] = ()
     activities: tuple[ActivityRow, ...] = ()
     position: str = ""
+    joined: tuple[ItemRow, ...] = ()
+    """What has been merged into it, in order of arrival."""
 
 
-_item_then = row_decoder(ItemThen)
+_item_then, _item_of = row_decoder(ItemThen), row_decoder(ItemRow)
+_FAMILY = """
+WITH RECURSIVE family AS (
+  SELECT i.* FROM items i WHERE i.tenant = %(tenant)s AND i.merged_into = %(id)s
+  UNION SELECT i.* FROM items i JOIN family f ON i.merged_into = f.id AND i.tenant = f.tenant)
+SELECT to_jsonb(f)::text FROM family f ORDER BY f.seq"""
 
 _ONE = """
 SELECT jsonb_build_object('item', to_jsonb(i),
@@ -53,10 +61,20 @@ async def item(reading: Reading, item_id: str) -> ItemThen:
     return found
 
 
+async def survivor(reading: Reading, then: ItemThen) -> ItemThen:
+    """The item that this one was merged into, however often; itself if it was not."""
+    while isinstance(then.item.phase, Merged):
+        then = await item(reading, then.item.phase.into)
+    return then
+
+
 async def _find(reading: Reading, item_id: str) -> ItemThen | None:
     if reading.at is None:
         found = await reading.rows(_ONE, id=item_id)
-        return _item_then(found[0][0]) if found else None
+        if not found:
+            return None
+        then = _item_then(found[0][0])
+        return replace(then, joined=await _joined(reading, item_id)) if then.item.merged else then
     rows, last = await rows_of_items(reading.database, [item_id], reading.at)
     row = rows.get(("items", item_id))
     if row is None:
@@ -68,4 +86,21 @@ async def _find(reading: Reading, item_id: str) -> ItemThen | None:
         decisions=tuple(sorted(decisions, key=lambda d: d.version)),
         activities=tuple(sorted(activities, key=lambda a: (a.started_at, a.id))),
         position=str(last),
+        joined=await _joined_then(reading, row) if row.merged else (),
     )
+
+
+async def _joined(reading: Reading, item_id: str) -> tuple[ItemRow, ...]:
+    rows = await reading.rows(_FAMILY, id=item_id)
+    return tuple(_item_of(text) for (text,) in rows)
+
+
+async def _joined_then(reading: Reading, row: ItemRow) -> tuple[ItemRow, ...]:
+    """What had been merged into an item by then: some of what has been by now."""
+    if reading.at is None:
+        return ()
+    ids = [one.id for one in await _joined(reading, row.id)]
+    rows, _ = await rows_of_items(reading.database, ids, reading.at)
+    then = (one for (table, _), one in rows.items() if table == "items" and one is not None)
+    merged = (one for one in then if one.id != row.id and isinstance(one.phase, Merged))
+    return tuple(sorted(merged, key=lambda one: one.seq))
