@@ -120,7 +120,7 @@ async def test_data_is_told_in_camel_case_and_what_was_given_as_it_is(api: Api) 
     assert event["data"] == {
         "agentId": "ada", "itemId": accepted["itemId"], "seq": 1, "sourceType": "human_chat",
         "priority": 0, "payload": payload, "sender": {"name": "Tom", "role": "user"},
-        "delivery": "queue", "sessionId": None,
+        "delivery": "queue", "sessionId": None, "heldS": 0.0,
     }  # fmt: skip
 
 

@@ -9,8 +9,8 @@ from undivided.domain.events import sessions as s
 from undivided.domain.outcomes import Completed, Outcome
 from undivided.store import landing
 from undivided.store.flights import Flight
-from undivided.store.takeoff import take_off
 from undivided.store.log import Log
+from undivided.store.takeoff import take_off
 
 WORKER = "wrk_test"
 

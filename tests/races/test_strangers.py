@@ -18,10 +18,10 @@ from undivided.store import landing
 from undivided.store.commands import agents
 from undivided.store.commands.outlet import Outlet
 from undivided.store.flights import QUEUE_SEEN
-from undivided.store.takeoff import take_off
 from undivided.store.fresh import fresh_id
 from undivided.store.log import Log
 from undivided.store.settings import Settings
+from undivided.store.takeoff import take_off
 
 
 async def accept_from_the_future(log: Log, agent_id: str, count: int) -> None:

@@ -261,7 +261,8 @@ class Town(Ledger):
         started = s.TurnStarted(
             turn_id=taken.turn_id, session_id=session_id, agent_id=agent.id,
             item_ids=(begin.item.id,), scenario=kind.scenario, origin=kind.name, index=turns,
-            responses_before=responses, input=attention.input_of(begin, {begin.item.id: ()}), epoch=epoch,
+            responses_before=responses, epoch=epoch,
+            input=attention.input_of(begin, {begin.item.id: ()}),
             backstop_s=agent.policy.processing_timeout_s,
         )  # fmt: skip
         opened = s.SessionOpened(session_id=session_id, agent_id=agent.id)

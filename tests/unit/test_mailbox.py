@@ -12,7 +12,12 @@ from msgspec.structs import replace
 from tests.support.spec import AGENT, Situation, accepted, given
 from undivided.domain.errors import Full, Invalid, NotFound, TooLarge
 from undivided.domain.events.agents import AgentDeleted
-from undivided.domain.events.items import Payload, RequeueReason, StimulusAccepted
+from undivided.domain.events.items import (
+    ItemMerged,
+    Payload,
+    RequeueReason,
+    StimulusAccepted,
+)
 from undivided.domain.mailbox import (
     CONTENT_LIMIT,
     Accept,
@@ -28,7 +33,9 @@ from undivided.domain.state.item import Tries
 REASONS: tuple[RequeueReason, ...] = ("empty_reply", "failed", "timed_out")
 
 
-def accepting(*commands: Accept) -> Callable[[Situation], tuple[StimulusAccepted, ...]]:
+def accepting(
+    *commands: Accept,
+) -> Callable[[Situation], tuple[StimulusAccepted | ItemMerged, ...]]:
     return lambda now: accept(now.agent, commands)
 
 

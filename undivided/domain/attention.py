@@ -161,11 +161,6 @@ def resurfacing_after(view: AgentView, agent: AgentRow) -> bool:
     return bool(resurfacing(view, replace(agent, attention=Idle(view.now))))
 
 
-def asks_for_triage(agent: AgentRow, begin: Begin) -> bool:
-    """Whether what waits is to be looked at as a whole before `begin` is done."""
-    return False
-
-
 def after_preemptor(
     agent: AgentRow, deferred: tuple[ItemRow, ...], over: frozenset[str]
 ) -> tuple[ItemResurfaced, ...]:

@@ -48,7 +48,24 @@ SELECT txid, position, id::text, stream, version, type, schema, data::text, meta
     SELECT e.* FROM decisions d
       JOIN events e ON e.tenant = d.tenant AND e.stream = 'agent:' || d.agent_id
        AND e.version = d.version
-     WHERE d.tenant = %(tenant)s AND d.item_id = ANY(%(ids)s)) e
+     WHERE d.tenant = %(tenant)s AND d.item_id = ANY(%(ids)s)
+    UNION
+    SELECT e.* FROM items j
+      JOIN decisions d ON d.tenant = j.tenant AND d.item_id = j.id AND d.type = 'merge'
+      JOIN events e ON e.tenant = d.tenant AND e.stream = 'agent:' || d.agent_id
+       AND e.version = d.version
+     WHERE j.tenant = %(tenant)s AND j.merged_into = ANY(%(ids)s)
+    UNION
+    -- Between a deferral and the next decision about the item stands what brought it back.
+    SELECT e.* FROM decisions d
+      JOIN events e ON e.tenant = d.tenant AND e.stream = 'agent:' || d.agent_id
+       AND e.version > d.version AND e.version < coalesce(
+         (SELECT min(n.version) FROM decisions n
+           WHERE n.tenant = d.tenant AND n.item_id = d.item_id AND n.version > d.version),
+         9223372036854775807)
+       AND e.type = ANY(%(moves)s) AND e.data->>'item_id' = d.item_id
+     WHERE d.tenant = %(tenant)s AND d.item_id = ANY(%(ids)s)
+       AND d.type IN ('defer', 'preempt')) e
  WHERE (txid, position) <= (%(txid)s, %(position)s)
  ORDER BY stream, version"""
 
@@ -112,7 +129,10 @@ async def rows_of_items(
     database: Database, ids: list[str], at: Coordinate
 ) -> tuple[Rows, Coordinate]:
     """Items with their activities and decisions as they were, and when the last changed."""
-    values = {"tenant": database.tenant, "ids": ids, "txid": at.txid, "position": at.position}
+    values = {
+        "tenant": database.tenant, "ids": ids, "txid": at.txid, "position": at.position,
+        "moves": ["item.resurfaced", "focus.answered"],
+    }  # fmt: skip
     async with database.connection() as connection:
         cursor = await connection.execute(_OF_ITEMS, values)
         found = await cursor.fetchall()

@@ -269,7 +269,7 @@ async def _next(
     match due:
         case Rest():
             return Other() if attention.resurfacing_after(view, tx.agent) else Nothing()
-        case Begin() if due.comes_back or attention.asks_for_triage(tx.agent, due):
+        case Begin() if due.comes_back:
             return Other()
         case Begin():
             return await opening(tx, flight, due)

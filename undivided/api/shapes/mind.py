@@ -31,6 +31,7 @@ class WaitingItem(Struct, frozen=True, rename="camel", kw_only=True):
     queued_at: str
     attempts: int
     not_before: str | UnsetType = UNSET
+    deferred_until: str | UnsetType = UNSET
 
 
 class DecisionBrief(Struct, frozen=True, rename="camel", kw_only=True):
@@ -152,7 +153,7 @@ def mind_shape(mind: Mind) -> MindShape:
         current_focus=_focus(mind),
         mailbox_depth=agent.waiting,
         queued_items=[waiting_shape(item) for item in mind.queue],
-        deferred_items=[],
+        deferred_items=[waiting_shape(item) for item in mind.deferred],
         recent_decisions=[decision_brief(decision) for decision in mind.decisions],
         last_triage=None,
         working_memory=[
@@ -201,6 +202,7 @@ def waiting_shape(item: ItemRow) -> WaitingItem:
         priority=item.priority, status=times.status, summary=summary_with(item),
         queued_at=instant(item.queued_at), attempts=item.tries.picked,
         not_before=times.not_before or UNSET,
+        deferred_until=times.deferred_until or UNSET,
     )  # fmt: skip
 
 

@@ -42,6 +42,11 @@ SELECT json_build_object(
       FROM items i
      WHERE i.tenant = a.tenant AND i.agent_id = a.id AND i.status = 'queued'
      ORDER BY i.priority, i.seq LIMIT 50) q),
+  'deferred', (SELECT coalesce(json_agg(row_to_json(q) ORDER BY q.priority, q.seq), '[]') FROM (
+    SELECT {item}
+      FROM items i
+     WHERE i.tenant = a.tenant AND i.agent_id = a.id AND i.status = 'deferred'
+     ORDER BY i.priority, i.seq LIMIT 50) q),
   'decisions', (SELECT coalesce(json_agg(row_to_json(d) ORDER BY d.version), '[]') FROM (
     SELECT d.* FROM decisions d WHERE d.tenant = a.tenant AND d.agent_id = a.id
      ORDER BY d.version DESC LIMIT 10) d),
@@ -61,6 +66,7 @@ class Mind(Struct, frozen=True, kw_only=True):
     turn: TurnRow | None = None
     focus: tuple[ItemRow, ...] = ()
     queue: tuple[ItemRow, ...] = ()
+    deferred: tuple[ItemRow, ...] = ()
     decisions: tuple[DecisionRow, ...] = ()
     memories: tuple[MemoryRow, ...] = ()
     position: str | None = None
@@ -99,9 +105,12 @@ async def _then(reading: Reading, agent_id: str) -> Mind | None:
         session = await past_of(reading.database, session_stream(attention.session_id), reading.at)
         turn = session.turn if session is not None else None
     in_focus = () if isinstance(attention, Idle) else attention.item_ids
-    queue = sorted(
-        (item for item in past.items.values() if status_of(item) == "queued"),
-        key=lambda item: (item.priority, item.seq),
+    queue, deferred = (
+        sorted(
+            (item for item in past.items.values() if status_of(item) == status),
+            key=lambda item: (item.priority, item.seq),
+        )
+        for status in ("queued", "deferred")
     )
     decided, _ = await decisions(reading, agent_id, None, DECISIONS_SHOWN)
     return Mind(
@@ -110,6 +119,7 @@ async def _then(reading: Reading, agent_id: str) -> Mind | None:
         turn=turn,
         focus=tuple(past.items[item_id] for item_id in in_focus if item_id in past.items),
         queue=tuple(queue[:QUEUE_SHOWN]),
+        deferred=tuple(deferred[:QUEUE_SHOWN]),
         decisions=tuple(one.decision for one in reversed(decided)),
         memories=tuple(sorted(past.memories.values(), key=lambda m: (m.noted_at, m.id))),
         position=str(reading.at),
