@@ -47,7 +47,7 @@ class TestWaiting:
         )  # fmt: skip
         (first,) = await at_work.send("eva", "rest")
         await at_work.recorded(TurnSuspended, agent="eva")
-        (second,) = await at_work.send("eva", "the second")
+        (second,) = await at_work.send("eva", "the second", session_id="apart")
         await at_work.over(first, second)
         (result,) = await at_work.events(ToolCallFinished, "eva")
         assert result.resolution == "woken"
