@@ -11,11 +11,14 @@ import pytest
 from tests.races.hand import Hand, hired
 from tests.races.staging import Stage
 from tests.races.test_interrupts import RETURN, send
-from tests.support.lives import BY, create
+from tests.support.lives import BY, begin, create, response
 from undivided.domain.errors import Rejected
-from undivided.domain.events.items import ItemCancelled
-from undivided.domain.events.sessions import TurnEnded, TurnStarted
+from undivided.domain.events.flights import FocusAnswered
+from undivided.domain.events.items import ItemCancelled, ItemResurfaced
+from undivided.domain.events.sessions import ToolCallFinished, TurnEnded, TurnStarted
 from undivided.domain.outcomes import Cancelled, Completed
+from undivided.domain.waits import Approval
+from undivided.store import landing
 from undivided.store.commands import agents, sessions
 from undivided.store.commands.outlet import Outlet
 from undivided.store.log import Log
@@ -79,3 +82,34 @@ async def test_it_ends_with_its_agent(log: Log, stage: Stage, settings: Settings
     assert cancelled.by == "agent deletion"
     assert await stage.ask("SELECT DISTINCT status FROM turns") == [("ended",)]
     assert await stage.ask("SELECT waiting, deferred FROM agents") == [(0, 0)]
+
+
+async def test_a_turn_that_waits_for_a_person_gives_way(
+    log: Log, stage: Stage, settings: Settings
+) -> None:
+    """A message passes it; lesser mail does not, and is weighed once. Its answer brings it back."""
+    await create(log, "ada")
+    work = await send(log, "system_event", "work")
+    flight = await begin(log, "ada")
+    await landing.record(log, flight, response(flight, "", "ask"))
+    call_id = flight.state.open[0].call.id
+    await landing.suspend(log, flight, call_id, Approval("apr_1", 3600, expires=True))
+    async with hired(settings) as hand:
+        await send(log, "heartbeat", "patrol")
+        assert await hand.sweep() == ("ada",)
+        await hand.attend("ada")
+        assert await hand.sweep() == ()
+        await send(log, "human_chat", "hello", sender="bob", role="user")
+        await hand.attend("ada")
+        assert hand.model.inputs() == ["hello", "patrol"]
+        answered = FocusAnswered(
+            agent_id="ada", turn_id=flight.turn.id, call_id=call_id, content="yes", item_id=work
+        )
+        back = ItemResurfaced(agent_id="ada", item_id=work, cause="answered")
+        async with log.locked("ada") as tx:
+            await tx.append([tx.addition(answered, back)], BY)
+        await hand.attend("ada")
+        assert hand.model.inputs() == ["hello", "patrol", "work"]
+    (result,) = await stage.events(ToolCallFinished)
+    assert (result.resolution, result.content) == ("answered", "yes")
+    assert await stage.ask("SELECT DISTINCT status FROM items") == [("completed",)]
