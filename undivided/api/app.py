@@ -13,6 +13,7 @@ from undivided.api.openapi import describe
 from undivided.api.parts import running_parts
 from undivided.api.routes import (
     agents,
+    approvals,
     events,
     health,
     items,
@@ -20,6 +21,7 @@ from undivided.api.routes import (
     mailbox,
     messages,
     metrics,
+    notifications,
     recordings,
     records,
     sessions,
@@ -34,6 +36,8 @@ ROUTERS = (
     records.router,
     items.router,
     sessions.router,
+    approvals.router,
+    notifications.router,
     events.router,
     recordings.router,
     health.router,

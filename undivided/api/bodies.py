@@ -108,3 +108,11 @@ class NewMessage(Body):
     sender_id: Name | None = None
     sender_name: Name | None = None
     session_id: Id | None = None
+
+
+class ApprovalAnswer(Body):
+    """What a person says to a request for approval."""
+
+    approved: bool
+    selected_option: Annotated[str, Field(max_length=1_000)] | None = None
+    comment: Annotated[str, Field(max_length=100_000)] | None = None

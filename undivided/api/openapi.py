@@ -17,7 +17,7 @@ from pydantic.json_schema import models_json_schema
 
 from undivided.api import bodies
 from undivided.api.routes.health import Health, Readiness
-from undivided.api.shapes import accepted, agents, events, items, mind, records, sessions
+from undivided.api.shapes import accepted, agents, events, items, mind, people, records, sessions
 
 REF = "#/components/schemas/{name}"
 PYDANTIC_REF = "#/components/schemas/{model}"
@@ -64,6 +64,8 @@ PARAMETERS: dict[str, tuple[str, dict[str, Any]]] = {
     "category": ("only this category of types", {"type": "string"}),
     "status": ("only these statuses, separated by commas", {"type": "string"}),
     "agentId": ("of this agent", {"type": "string"}),
+    "userId": ("of this person; else of the owner", {"type": "string"}),
+    "unread": ("only what was not seen yet", {"type": "boolean", "default": False}),
     "activityId": ("of this activity", {"type": "string"}),
     "visibility": ("which messages", {"type": "string", "enum": ["visible", "all"]}),
     "after": ("from behind this coordinate on", {"type": "string"}),
@@ -110,6 +112,15 @@ CALLS: dict[tuple[str, str], Call] = {
     ("get", EVENT): _C(answer=events.EventShape, takes=WHEN),
     ("get", f"{EVENT}/causes"): _C(answer=events.EventPage, takes=WHEN),
     ("get", f"{EVENT}/effects"): _C(answer=events.EventPage, takes=PAGE),
+    ("get", "/api/approvals"): _C(
+        answer=people.ApprovalPage, takes=("status", "agentId", "userId", *PAGE)),
+    ("get", "/api/approvals/{approval_id}"): _C(answer=people.Approval, takes=WHEN),
+    ("post", "/api/approvals/{approval_id}"): _C(
+        answer=people.Approval, body=bodies.ApprovalAnswer),
+    ("get", "/api/notifications"): _C(
+        answer=people.NotificationPage, takes=("unread", "type", "userId", "offset", *PAGE)),
+    ("post", "/api/notifications/mark-all-read"): _C(answer=people.ReadMark, takes=("userId",)),
+    ("post", "/api/notifications/{notification_id}/read"): _C(answer=people.ReadMark),
     ("post", "/api/recordings"): _C(answer=accepted.Recording, status=201),
     ("get", "/healthz"): _C(answer=Health),
     ("get", "/readyz"): _C(answer=Readiness),

@@ -28,7 +28,7 @@ from undivided.domain.state.agent import AgentRow, Focused, Idle, Suspended
 from undivided.domain.state.item import Deferred, ItemRow, Queued
 from undivided.domain.state.view import AgentView
 from undivided.domain.stimuli import REGISTRY, StimulusType, stimulus_type
-from undivided.domain.waits import Sleep
+from undivided.domain.waits import Approval, Sleep, Wait, approval_result
 
 LOSERS_NAMED = 10
 
@@ -210,17 +210,28 @@ def resolution_of(wake: Wake) -> Literal["waited", "woken", "skipped", "answered
             return "skipped"
 
 
-def told_after_wait(wake: Wake) -> str:
+def told_after_wait(wake: Wake, wait: Wait | None = None) -> str:
     """What the model reads as the result; what woke it is named, its content is not."""
+    asked = isinstance(wait, Approval)
     match wake.cause:
         case "waited":
-            return "the wait is over"
+            return approval_result("expired") if asked else "the wait is over"
         case "woken":
             return f"woken early by a new {wake.by}, which waits in the mailbox"
         case "answered":
             return wake.answer
+        case "stopped" if asked:
+            return approval_result("cancelled")
         case "stopped":
             return "not waited for: the turn was asked to stop"
+
+
+def patience_over(wake: Wake, wait: Wait | None) -> bool:
+    """Whether nobody answered within the policy's patience, which ends the attempt.
+
+    Whoever said when their question expires goes on without an answer.
+    """
+    return wake.cause == "waited" and isinstance(wait, Approval) and not wait.expires
 
 
 def kind_of(item: ItemRow) -> StimulusType:

@@ -15,6 +15,7 @@ from undivided.domain.events import sessions as s
 from undivided.domain.events.catalogue import Event
 
 UNANSWERED = "interrupted: this call has no recorded result"
+WROTE_FIRST = "(you wrote first in this conversation)"
 _CHARACTERS_PER_TOKEN = 3.5
 
 
@@ -27,10 +28,22 @@ def said_of(event: Event) -> Said | None:
             return UserSaid(text)
         case s.ModelResponded(text=text, calls=calls):
             return AssistantSaid(text, calls)
+        case s.MessagePosted(content=text):
+            return AssistantSaid(text)
         case s.ToolCallFinished(call_id=call_id, tool=tool, content=content):
             return ToolAnswered(call_id, tool, content)
         case _:
             return None
+
+
+def begun_by_agent(said: tuple[Said, ...]) -> tuple[Said, ...]:
+    """A whole transcript; if the agent wrote first, with a line of ours before it.
+
+    Without one its words would be cut off, for a provider wants to see a user's first.
+    """
+    if said and isinstance(said[0], AssistantSaid):
+        return (UserSaid(WROTE_FIRST), *said)
+    return said
 
 
 def provider_history(said: Iterable[Said], max_messages: int, max_tokens: int) -> tuple[Said, ...]:

@@ -17,9 +17,11 @@ from msgspec.structs import replace
 from undivided.domain.decisions import Decision
 from undivided.domain.events import agents as a
 from undivided.domain.events import items as i
+from undivided.domain.events import people as p
 from undivided.domain.events import sessions as s
 from undivided.domain.ids import session_id_of
 from undivided.domain.recorded import Recorded, agent_stream, session_stream
+from undivided.domain.waits import Approval
 
 
 class Names(Struct):
@@ -42,6 +44,10 @@ class Names(Struct):
                 self._session(session)
             case i.NoticePosted(notice_id=notice):
                 self._name("ntf", notice)
+            case p.NotificationPosted(notification_id=notification):
+                self._name("ntf", notification)
+            case p.ApprovalRequested(approval_id=approval):
+                self._name("apr", approval)
             case _:
                 pass
         decision = getattr(event, "decision", None)
@@ -87,7 +93,8 @@ def renamed(recorded: Recorded, names: Names) -> Recorded:
     )
 
 
-_FIELDS = ("session_id", "item_id", "turn_id", "notice_id", "id")
+_FIELDS = ("session_id", "item_id", "turn_id", "notice_id", "notification_id",
+           "approval_id", "id")  # fmt: skip
 
 
 def _renamed(value: Any, names: Names) -> Any:
@@ -104,13 +111,13 @@ def _renamed(value: Any, names: Names) -> Any:
         elif field == "idempotency_key":
             turn, colon, call = there.partition(":")
             changed[field] = names.ids.get(turn, turn) + colon + call
-        elif isinstance(there, Decision):
+        elif isinstance(there, Decision | Approval | p.Action):
             changed[field] = _renamed(there, names)
     return replace(value, **changed) if changed else value
 
 
 def _ours(value: Any) -> bool:
-    return not isinstance(value, i.Sender | i.Payload)
+    return not isinstance(value, i.Sender | i.Payload | p.ApprovalOption)
 
 
 def _stream(stream: str, names: Names) -> str:

@@ -20,7 +20,15 @@ from undivided.domain.dialogue import (
 )
 from undivided.domain.events import sessions as s
 from undivided.domain.events.catalogue import Event
+from undivided.domain.state.session import (
+    TurnOver,
+    TurnRow,
+    TurnRunning,
+    TurnSetAside,
+    TurnWaiting,
+)
 from undivided.domain.tooling import Effect
+from undivided.domain.waits import Wait
 
 INTERRUPTED = (
     "interrupted: the process died while this call was running; whether it took effect is "
@@ -195,6 +203,15 @@ def left_open(state: TurnState, epoch: int) -> tuple[s.ToolCallFinished, ...]:
         )
         for one in state.open
     )
+
+
+def waited_for(turn: TurnRow) -> Wait | None:
+    """What the turn waits for, if it does; set aside or not."""
+    match turn.phase:
+        case TurnWaiting(wait=wait) | TurnSetAside(waiting=TurnWaiting(wait=wait)):
+            return wait
+        case TurnSetAside() | TurnRunning() | TurnOver():
+            return None
 
 
 def skipped_for(state: TurnState, epoch: int, why: str) -> tuple[s.ToolCallFinished, ...]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from typing import Literal
+
 from undivided.domain.value import Value
 
 
@@ -21,3 +24,17 @@ class Approval(Value, frozen=True, tag="approval", tag_field="kind"):
 
 
 Wait = Sleep | Approval
+
+
+def approval_result(
+    status: Literal["ok", "expired", "cancelled"],
+    approved: bool = False,
+    selected_option: str = "",
+    comment: str = "",
+) -> str:
+    """What the model that asked a person reads in the end; only an answer can approve."""
+    told = {
+        "status": status, "approved": approved, "selected_option": selected_option,
+        "comment": comment,
+    }  # fmt: skip
+    return json.dumps(told, ensure_ascii=False)

@@ -7,6 +7,7 @@ from typing import assert_never
 from undivided.domain.recorded import agent_stream, session_stream, user_stream
 from undivided.domain.state.agent import AgentRow, FlightRow, MemoryRow
 from undivided.domain.state.item import ItemRow
+from undivided.domain.state.people import ApprovalRow, NotificationRow
 from undivided.domain.state.session import (
     ActivityRow,
     DecisionRow,
@@ -17,7 +18,7 @@ from undivided.domain.state.session import (
 
 AnyRow = (
     AgentRow | FlightRow | MemoryRow | ItemRow | SessionRow | TurnRow | ActivityRow | DecisionRow
-    | NoticeRow
+    | NoticeRow | NotificationRow | ApprovalRow
 )  # fmt: skip
 
 
@@ -32,7 +33,7 @@ def home_of(row: AnyRow) -> str:
             return session_stream(row.id)
         case TurnRow():
             return session_stream(row.session_id)
-        case NoticeRow():
+        case NoticeRow() | NotificationRow() | ApprovalRow():
             return user_stream(row.user_id)
         case _:
             assert_never(row)

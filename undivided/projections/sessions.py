@@ -94,7 +94,7 @@ def reduce_turn(row: TurnRow | None, recorded: Recorded) -> TurnRow | None:
             return replace(row, phase=_set_aside(row, event, recorded))
         case s.TurnResumed():
             orphaned = row.orphaned + (event.cause == "orphaned")
-            phase = _running(row, recorded)
+            phase = _running(row, recorded, event.left_s)
             return replace(row, phase=phase, flights=row.flights + 1, orphaned=orphaned)
         case s.TurnEnded():
             return replace(
@@ -135,9 +135,9 @@ def _set_aside(row: TurnRow, event: s.TurnPreempted, recorded: Recorded) -> Turn
             return row.phase
 
 
-def _running(row: TurnRow, recorded: Recorded) -> TurnRunning | TurnOver:
+def _running(row: TurnRow, recorded: Recorded, left_s: float | None) -> TurnRunning | TurnOver:
     match row.phase:
         case TurnWaiting(left_s=left) | TurnSetAside(left_s=left):
-            return TurnRunning(recorded.at + timedelta(seconds=left))
+            return TurnRunning(recorded.at + timedelta(seconds=left if left_s is None else left_s))
         case TurnRunning() | TurnOver():
             return row.phase

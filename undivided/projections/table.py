@@ -16,6 +16,7 @@ from undivided.domain.events.items import NoticePosted
 from undivided.domain.recorded import Recorded
 from undivided.domain.state.agent import AgentRow, FlightRow, MemoryRow
 from undivided.domain.state.item import ItemRow
+from undivided.domain.state.people import ApprovalRow, NotificationRow
 from undivided.domain.state.session import (
     ActivityRow,
     DecisionRow,
@@ -23,7 +24,7 @@ from undivided.domain.state.session import (
     SessionRow,
     TurnRow,
 )
-from undivided.projections import agents, flights, items, records, sessions
+from undivided.projections import agents, flights, items, people, records, sessions
 
 Row = Struct
 Rows = dict[tuple[str, str], Any]
@@ -74,6 +75,11 @@ PROJECTIONS: tuple[Projection, ...] = (
                records.reduce_memory, frozenset({"MemoryNoted"})),
     Projection("notices", NoticeRow, _types(NoticePosted), records.notice_keys,
                _by_row(records.reduce_notice), frozenset({"NoticePosted"})),
+    Projection("notifications", NotificationRow, _types(people.TOLD), people.notification_keys,
+               _by_row(people.reduce_notification),
+               frozenset({"NotificationPosted", "NoticePosted"})),
+    Projection("approvals", ApprovalRow, _types(people.ASKED), people.approval_keys,
+               _by_row(people.reduce_approval), frozenset({"ApprovalRequested"})),
 )  # fmt: skip
 
 BY_TABLE = {projection.table: projection for projection in PROJECTIONS}

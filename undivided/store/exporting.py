@@ -35,7 +35,8 @@ _SESSIONS = "SELECT id FROM sessions WHERE tenant = %s AND agent_id = %s ORDER B
 _SESSION = "SELECT agent_id FROM sessions WHERE tenant = %s AND id = %s"
 _TURNS = "SELECT id, item_ids FROM turns WHERE tenant = %s AND session_id = %s"
 _ITEMS = "SELECT id FROM items WHERE tenant = %s AND session_id = %s"
-_TOLD = "SELECT DISTINCT 'user:' || user_id FROM notices WHERE tenant = %s AND agent_id = %s"
+_TOLD = """
+SELECT DISTINCT 'user:' || user_id FROM notifications WHERE tenant = %s AND agent_id = %s"""
 _COUNT = """
 SELECT coalesce(sum(version), 0)::bigint FROM streams WHERE tenant = %s AND stream = ANY(%s)"""
 

@@ -329,8 +329,63 @@ notices = Table(
     UniqueConstraint("tenant", "item_id", "kind", name="notices_once"),
 )
 
+notifications = Table(
+    "notifications",
+    METADATA,
+    _tenant(),
+    Column("id", Text, nullable=False),
+    Column("user_id", Text, nullable=False),
+    Column("agent_id", Text),
+    Column("kind", Text, nullable=False),
+    Column("title", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("priority", Text, nullable=False),
+    Column("action", JSONB, nullable=False),
+    Column("approval_id", Text),
+    Column("task_id", Text),
+    Column("requirement_id", Text),
+    Column("posted_at", _AT, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("changed_version", BigInteger, nullable=False),
+    Column("read_at", _AT),
+    PrimaryKeyConstraint("tenant", "id"),
+    Index("notifications_of_user", "tenant", "user_id", "posted_at", "id"),
+    Index("notifications_of_agent", "tenant", "agent_id"),
+    Index("notifications_unread", "tenant", "user_id", postgresql_where=text("read_at IS NULL")),
+)
+
+approvals = Table(
+    "approvals",
+    METADATA,
+    _tenant(),
+    Column("id", Text, nullable=False),
+    Column("user_id", Text, nullable=False),
+    Column("agent_id", Text, nullable=False),
+    Column("turn_id", Text, nullable=False),
+    Column("call_id", Text, nullable=False),
+    Column("session_id", Text, nullable=False),
+    Column("item_id", Text, nullable=False),
+    Column("notification_id", Text, nullable=False),
+    Column("title", Text, nullable=False),
+    Column("description", Text, nullable=False),
+    Column("options", JSONB, nullable=False),
+    Column("allow_freeform", Boolean, nullable=False),
+    Column("priority", Text, nullable=False),
+    Column("task_id", Text),
+    Column("requested_at", _AT, nullable=False),
+    Column("expires_at", _AT),
+    Column("phase", JSONB, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("changed_version", BigInteger, nullable=False),
+    Column("status", Text, nullable=False, info={"folded_as": "r.phase->>'status'"}),
+    PrimaryKeyConstraint("tenant", "id"),
+    Index("approvals_by_time", "tenant", "requested_at", "id"),
+    Index("approvals_pending", "tenant", "agent_id", postgresql_where=text("status = 'pending'")),
+)
+
 PROJECTED: tuple[Table, ...] = (
     agents, flights, items, sessions, turns, activities, decisions, memories, notices,
+    notifications, approvals,
 )  # fmt: skip
 """The tables that are folded from the log, in the order in which they are written."""
 

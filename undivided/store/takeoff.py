@@ -21,7 +21,7 @@ from undivided.domain.recorded import Meta, session_stream
 from undivided.domain.state.agent import Idle, Suspended
 from undivided.domain.state.item import ItemRow, Queued
 from undivided.domain.state.session import SessionRow, TurnRow
-from undivided.domain.turn import TurnState
+from undivided.domain.turn import TurnState, waited_for
 from undivided.domain.waits import Approval
 from undivided.store.flights import QUEUE_SEEN, Flight, meta_of, with_known_types
 from undivided.store.fresh import fresh_id
@@ -163,8 +163,11 @@ async def _resume(tx: AgentTx, due: Carry | Wake, acquired: f.FlightAcquired) ->
     regained = f.FocusRegained(
         agent_id=tx.agent.id, turn_id=turn.id, epoch=acquired.epoch, cause=due.cause
     )
-    resumed = s.TurnResumed(turn_id=turn.id, cause=due.cause, epoch=acquired.epoch)
-    ended = _end_of_wait(due, state, acquired.epoch) if isinstance(due, Wake) else ()
+    left_s = None
+    if isinstance(due, Wake) and attention.patience_over(due, waited_for(turn)):
+        left_s = 0.0
+    resumed = s.TurnResumed(turn_id=turn.id, cause=due.cause, epoch=acquired.epoch, left_s=left_s)
+    ended = _end_of_wait(due, turn, state, acquired.epoch) if isinstance(due, Wake) else ()
     flight = Flight(
         agent=tx.agent, epoch=acquired.epoch, items=items, session=session, turn=turn,
         state=state, version=version, edition=tx.view.edition,
@@ -190,13 +193,20 @@ async def _come_back(tx: AgentTx, begin: Begin, acquired: f.FlightAcquired) -> F
         state=state, version=version, edition=tx.view.edition,
         activity=await tx.row("activities", turn.id),
     )  # fmt: skip
-    cause: Literal["answered", "waited"] = "waited" if phase.answer is None else "answered"
-    wake = Wake(turn.id, session.id, cause, answer=phase.answer or "")
-    ended = _end_of_wait(wake, state, acquired.epoch)
-    resumed = s.TurnResumed(turn_id=turn.id, cause="preempted", epoch=acquired.epoch)
+    wake = Wake(turn.id, session.id, _ended_by(phase), answer=phase.answer or "")
+    ended = _end_of_wait(wake, turn, state, acquired.epoch)
+    left_s = 0.0 if attention.patience_over(wake, waited_for(turn)) else None
+    resumed = s.TurnResumed(turn_id=turn.id, cause="preempted", epoch=acquired.epoch, left_s=left_s)
     stop = attention.asked_to_stop(tx.agent, turn.id, tuple(items))
     mine: tuple[Event, ...] = (*back, acquired, *picks, *stop)
     return await _regained(tx, flight, mine, (*ended, resumed))
+
+
+def _ended_by(phase: Queued) -> Literal["answered", "stopped", "waited"]:
+    """How the wait ended of a turn that was set aside with the item."""
+    if phase.answer is not None:
+        return "answered"
+    return "waited" if phase.stop_by is None else "stopped"
 
 
 async def _regained(
@@ -228,7 +238,7 @@ async def _sibling(tx: AgentTx, item_id: str) -> ItemRow:
     return item
 
 
-def _end_of_wait(wake: Wake, state: TurnState, epoch: int) -> tuple[Event, ...]:
+def _end_of_wait(wake: Wake, turn: TurnRow, state: TurnState, epoch: int) -> tuple[Event, ...]:
     """The result of the call that waited, if it still does."""
     return tuple(
         s.ToolCallFinished(
@@ -236,7 +246,7 @@ def _end_of_wait(wake: Wake, state: TurnState, epoch: int) -> tuple[Event, ...]:
             call_id=waiting.call.id,
             tool=waiting.call.tool,
             resolution=attention.resolution_of(wake),
-            content=attention.told_after_wait(wake),
+            content=attention.told_after_wait(wake, waited_for(turn)),
             epoch=epoch,
         )
         for waiting in state.open

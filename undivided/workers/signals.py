@@ -51,9 +51,9 @@ class Signals:
 
     async def run(self, work: Coroutine[Any, Any, T], within_s: float) -> T | Broken:
         """Await `work`, unless a signal or the deadline comes first; then it is cancelled."""
-        if self.cause is not None:
+        if self.cause is not None or within_s <= 0:
             work.close()
-            return Broken(self.cause)
+            return Broken(self.broken_by())
         task = asyncio.ensure_future(work)
         broken = asyncio.ensure_future(self._broken.wait())
         try:

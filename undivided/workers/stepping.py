@@ -13,7 +13,7 @@ from undivided.domain.dialogue import ModelReply, ModelRequest, ToolCall
 from undivided.domain.endings import stopped_outcome
 from undivided.domain.errors import ModelFailed, Unavailable
 from undivided.domain.events import sessions as s
-from undivided.domain.history import provider_history
+from undivided.domain.history import begun_by_agent, provider_history
 from undivided.domain.outcomes import Failed, Outcome, TimedOut
 from undivided.domain.state.session import TurnRunning
 from undivided.domain.tooling import Acts, Raised, Returned, Suspends
@@ -29,6 +29,9 @@ from undivided.workers.signals import Broken, Signals
 from undivided.workers.tools.registry import Tools
 from undivided.workers.tools.running import run_tool
 from undivided.workers.tools.tool import ToolContext
+
+FIRST_TURN = 2
+"""The version of a turn's start in a session where nothing was said before."""
 
 Landing = Outcome | Leave | Suspends | SetAside
 """Where a turn comes to rest in this flight."""
@@ -65,12 +68,14 @@ class Steps:
     async def _request(self, flight: Flight, step: int) -> ModelRequest:
         agent, turn, policy = flight.agent, flight.turn, flight.agent.policy
         said = flight.state.said
-        if turn.index > 0:
+        if turn.first_version > FIRST_TURN:
             async with self._log.database.connection() as connection:
                 before = await said_before(
                     connection, turn.session_id, turn.first_version - 1,
                     policy.history_max_messages,
                 )  # fmt: skip
+            if len(before) < policy.history_max_messages:
+                before = begun_by_agent(before)
             said = (*before, *said)
         offered = self._tools.for_context(turn.scenario, agent.tools)
         return ModelRequest(

@@ -8,7 +8,8 @@ from msgspec import UNSET, Struct, UnsetType
 
 from undivided.api.answers import instant
 from undivided.domain.dialogue import Usage
-from undivided.domain.events.sessions import ModelResponded, ToolCallFinished
+from undivided.domain.events.people import NotificationPriority
+from undivided.domain.events.sessions import MessagePosted, ModelResponded, ToolCallFinished
 from undivided.domain.state.session import SessionStatus
 from undivided.store.queries.messages import Message, Role, TurnOrigin, Visibility
 from undivided.store.queries.sessions import SessionThen
@@ -58,6 +59,15 @@ class ToolCallShape(Struct, frozen=True, rename="camel", kw_only=True):
     args: dict[str, Any]
 
 
+class MessageMetadata(Struct, frozen=True, rename="camel", kw_only=True):
+    """What a message is about that the agent wrote of its own accord."""
+
+    notify_user: bool
+    priority: NotificationPriority
+    task_id: str | UnsetType = UNSET
+    requirement_id: str | UnsetType = UNSET
+
+
 class MessageShape(Struct, frozen=True, rename="camel", kw_only=True):
     """One message of a session. `toolCallId` names the call that a tool's message answers."""
 
@@ -72,6 +82,7 @@ class MessageShape(Struct, frozen=True, rename="camel", kw_only=True):
     position: str
     tool_calls: list[ToolCallShape] | UnsetType = UNSET
     tool_call_id: str | UnsetType = UNSET
+    metadata: MessageMetadata | UnsetType = UNSET
 
 
 class MessagePage(Struct, frozen=True, rename="camel", kw_only=True):
@@ -113,4 +124,13 @@ def message_shape(message: Message) -> MessageShape:
         visibility=message.visibility, turn_id=event.turn_id, turn_origin=message.turn_origin,
         created_at=instant(message.at), position=message.position, tool_calls=calls,
         tool_call_id=event.call_id if isinstance(event, ToolCallFinished) else UNSET,
+        metadata=metadata_shape(event) if isinstance(event, MessagePosted) else UNSET,
+    )  # fmt: skip
+
+
+def metadata_shape(event: MessagePosted) -> MessageMetadata:
+    """What a posted message is about."""
+    return MessageMetadata(
+        notify_user=True, priority=event.priority, task_id=event.task_id or UNSET,
+        requirement_id=event.requirement_id or UNSET,
     )  # fmt: skip

@@ -7,7 +7,7 @@ must decode for ever (`tests/golden`).
 
 from __future__ import annotations
 
-from undivided.domain.events import agents, flights, items, sessions
+from undivided.domain.events import agents, flights, items, people, sessions
 
 Event = (
     agents.AgentCreated
@@ -33,6 +33,13 @@ Event = (
     | items.ItemReprioritized
     | items.ItemWeighed
     | items.NoticePosted
+    | people.NotificationPosted
+    | people.NotificationRead
+    | people.NotificationsAllRead
+    | people.ApprovalRequested
+    | people.ApprovalAnswered
+    | people.ApprovalExpired
+    | people.ApprovalCancelled
     | flights.FlightAcquired
     | flights.FlightReleased
     | flights.FlightFenced
@@ -53,6 +60,7 @@ Event = (
     | sessions.TurnUpdated
     | sessions.TurnNudged
     | sessions.TurnPreempted
+    | sessions.MessagePosted
     | sessions.TurnEnded
 )
 
@@ -80,6 +88,13 @@ CATALOGUE: dict[type[Event], tuple[str, int]] = {
     items.ItemReprioritized: ("item.reprioritized", 1),
     items.ItemWeighed: ("item.weighed", 1),
     items.NoticePosted: ("notice.posted", 1),
+    people.NotificationPosted: ("notification.posted", 1),
+    people.NotificationRead: ("notification.read", 1),
+    people.NotificationsAllRead: ("notifications.all_read", 1),
+    people.ApprovalRequested: ("approval.requested", 1),
+    people.ApprovalAnswered: ("approval.answered", 1),
+    people.ApprovalExpired: ("approval.expired", 1),
+    people.ApprovalCancelled: ("approval.cancelled", 1),
     flights.FlightAcquired: ("flight.acquired", 1),
     flights.FlightReleased: ("flight.released", 1),
     flights.FlightFenced: ("flight.fenced", 1),
@@ -100,5 +115,6 @@ CATALOGUE: dict[type[Event], tuple[str, int]] = {
     sessions.TurnUpdated: ("turn.updated", 1),
     sessions.TurnNudged: ("turn.nudged", 1),
     sessions.TurnPreempted: ("turn.preempted", 1),
+    sessions.MessagePosted: ("message.posted", 1),
     sessions.TurnEnded: ("turn.ended", 1),
 }

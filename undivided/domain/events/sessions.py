@@ -11,6 +11,7 @@ from typing import Any, Literal
 from msgspec import field
 
 from undivided.domain.dialogue import ToolCall, Usage
+from undivided.domain.events.people import NotificationPriority
 from undivided.domain.outcomes import Outcome
 from undivided.domain.tooling import Effect
 from undivided.domain.value import Value
@@ -102,11 +103,15 @@ class TurnSuspended(Value, frozen=True, kw_only=True):
 
 
 class TurnResumed(Value, frozen=True, kw_only=True):
-    """The turn goes on from its last recorded step, in flight `epoch`."""
+    """The turn goes on from its last recorded step, in flight `epoch`.
+
+    `left_s` is what is left of its backstop, where that is not what was left when it stopped.
+    """
 
     turn_id: str
     cause: ResumeCause
     epoch: int
+    left_s: float | None = None
 
 
 class TurnYielded(Value, frozen=True, kw_only=True):
@@ -140,6 +145,22 @@ class TurnPreempted(Value, frozen=True, kw_only=True):
     turn_id: str
     by: str
     epoch: int
+
+
+class MessagePosted(Value, frozen=True, kw_only=True):
+    """The agent said something of its own accord, in `turn_id`, to whoever reads the session.
+
+    `priority`, task and requirement are what it says that the message is about.
+    """
+
+    session_id: str
+    agent_id: str
+    turn_id: str
+    source: Literal["notify_user", "escalation"]
+    content: str
+    priority: NotificationPriority
+    task_id: str | None = None
+    requirement_id: str | None = None
 
 
 class TurnEnded(Value, frozen=True, kw_only=True):

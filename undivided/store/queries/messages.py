@@ -15,12 +15,13 @@ from undivided.store.blobs import PAGE_BYTES, blob_texts, how_many_fit
 from undivided.store.codec import decode_event
 from undivided.store.queries.reading import Reading
 
+Saying = s.TurnStarted | s.ModelResponded | s.ToolCallFinished | s.MessagePosted
 Role = Literal["user", "assistant", "tool"]
 Visibility = Literal["visible", "hidden"]
 TurnOrigin = Literal["user", "agent_continuation", "scheduled"]
 
 SCHEDULED = frozenset({"heartbeat", "daily_report", "memory_consolidation"})
-SAYING = ["turn.started", "model.responded", "tool_call.finished"]
+SAYING = ["turn.started", "model.responded", "tool_call.finished", "message.posted"]
 HIDDEN = [kind.name for kind in REGISTRY.values() if kind.category == "orchestration"]
 """Types whose turns begin with something that a provider sees and people do not."""
 
@@ -46,7 +47,7 @@ class Message(Struct, frozen=True, kw_only=True):
     id: str
     position: str
     version: int
-    event: s.TurnStarted | s.ModelResponded | s.ToolCallFinished
+    event: Saying
     origin: str
     at: datetime
 
@@ -56,7 +57,7 @@ class Message(Struct, frozen=True, kw_only=True):
         match self.event:
             case s.TurnStarted():
                 return "user"
-            case s.ModelResponded():
+            case s.ModelResponded() | s.MessagePosted():
                 return "assistant"
             case s.ToolCallFinished():
                 return "tool"
@@ -67,7 +68,7 @@ class Message(Struct, frozen=True, kw_only=True):
         match self.event:
             case s.TurnStarted(input=text) | s.ModelResponded(text=text):
                 return text
-            case s.ToolCallFinished(content=text):
+            case s.ToolCallFinished(content=text) | s.MessagePosted(content=text):
                 return text
 
     @property
@@ -80,6 +81,8 @@ class Message(Struct, frozen=True, kw_only=True):
                 return model or "model"
             case s.ToolCallFinished(tool=tool):
                 return tool
+            case s.MessagePosted(source=source):
+                return source
 
     @property
     def visibility(self) -> Visibility:
@@ -134,6 +137,6 @@ async def messages(
 
 def is_message(
     event: Event | None,
-) -> TypeGuard[s.TurnStarted | s.ModelResponded | s.ToolCallFinished]:
+) -> TypeGuard[Saying]:
     """Whether an event is a message of its session's transcript."""
-    return isinstance(event, s.TurnStarted | s.ModelResponded | s.ToolCallFinished)
+    return isinstance(event, Saying)

@@ -9,6 +9,7 @@ import msgspec
 
 from undivided.domain.tooling import Raised, ToolOutcome
 from undivided.workers.tools.builtin import BUILT_IN
+from undivided.workers.tools.people import PEOPLE
 from undivided.workers.tools.testing import EFFECTS, FAMILIES, TEST_TOOLS
 from undivided.workers.tools.tool import EVERYWHERE, Tool, ToolContext
 
@@ -17,7 +18,7 @@ class Tools:
     """Every tool of this process by name; test tools only if `test_tools`."""
 
     def __init__(self, test_tools: bool, more: Iterable[Tool] = ()) -> None:
-        registered = (*BUILT_IN, *(TEST_TOOLS if test_tools else ()), *more)
+        registered = (*BUILT_IN, *PEOPLE, *(TEST_TOOLS if test_tools else ()), *more)
         self._tools = {tool.name: tool for tool in registered}
 
     def for_context(self, context: str, allowed: tuple[str, ...] | None) -> tuple[Tool, ...]:
