@@ -37,6 +37,7 @@ async def serve(settings: Settings, host: str, port: int) -> None:
         port=port,
         loop="uvloop",
         http="httptools",
+        ws="websockets-sansio",
         log_level="warning",
         access_log=False,
         timeout_graceful_shutdown=GRACE_S,

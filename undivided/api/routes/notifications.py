@@ -63,6 +63,7 @@ async def list_notifications(request: Request) -> Response:
 
 
 @router.post("/mark-all-read")
+@router.post("/read-all", include_in_schema=False)
 async def read_all_notifications(request: Request) -> Response:
     """Everything that a person was told has been seen; answers how much had not been."""
     parts, raw = parts_of(request), await no_body(request)

@@ -31,6 +31,9 @@ SELECT to_jsonb(a)::text, e.txid || '-' || e.position
    AND (a.created_at, a.id) > (%(created_at)s, %(id)s)
  ORDER BY a.created_at, a.id LIMIT %(limit)s"""
 
+_DEPTHS = """
+SELECT a.id, a.waiting FROM agents a WHERE a.tenant = %(tenant)s AND a.id = ANY(%(ids)s)"""
+
 _BORN = """
 SELECT a.id, a.created_at FROM agents a
   JOIN events e ON e.tenant = a.tenant AND e.stream = 'agent:' || a.id AND e.version = 1
@@ -54,6 +57,11 @@ class AgentPlace(Struct, frozen=True, array_like=True):
 
 
 _FIRST = AgentPlace(datetime.fromisoformat("0001-01-01T00:00:00+00:00"), "")
+
+
+async def depths_of(reading: Reading, agent_ids: list[str]) -> dict[str, int]:
+    """How many items wait in each of some mailboxes, now."""
+    return dict(await reading.rows(_DEPTHS, ids=agent_ids))
 
 
 async def agent(reading: Reading, agent_id: str) -> AgentThen:
