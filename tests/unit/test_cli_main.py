@@ -19,7 +19,7 @@ COMMANDS = [name for _, _, names in PARTS for name in names]
 CHANGES = ("create", "show", "start", "stop", "pause", "resume", "delete")
 READING = {
     ("agents",), ("agents", "show"), ("mind",), ("mailbox",), ("tail",), ("replay",), ("check",),
-    ("doctor",),
+    ("doctor",), ("approvals",),
 }  # fmt: skip
 
 

@@ -23,6 +23,7 @@ PARTS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (TALK, "agents", ("agents",)),
     (TALK, "talking", ("chat", "send")),
     (TALK, "minds", ("mind", "mailbox")),
+    (TALK, "approvals", ("approvals",)),
     (LOOK, "tail", ("tail",)),
     (LOOK, "replay", ("replay",)),
     (LOOK, "rehearse", ("rehearse",)),

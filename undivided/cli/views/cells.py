@@ -18,11 +18,11 @@ from rich.text import Text
 NONE = "-"
 _TURNERS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _STYLES = {
-    **dict.fromkeys(("started", "completed", "idle"), "green"),
+    **dict.fromkeys(("started", "completed", "idle", "approved"), "green"),
     **dict.fromkeys(("focused", "processing", "leased"), "cyan"),
-    **dict.fromkeys(("suspended", "paused", "queued", "deferred"), "yellow"),
-    **dict.fromkeys(("stopped", "dead_letter", "failed", "timed_out"), "red"),
-    **dict.fromkeys(("cancelled", "merged", "dropped", "superseded"), "dim"),
+    **dict.fromkeys(("suspended", "paused", "queued", "deferred", "pending"), "yellow"),
+    **dict.fromkeys(("stopped", "dead_letter", "failed", "timed_out", "rejected"), "red"),
+    **dict.fromkeys(("cancelled", "merged", "dropped", "superseded", "expired"), "dim"),
 }
 PRIORITIES = ("critical", "high", "normal", "low", "background")
 
