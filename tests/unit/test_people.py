@@ -50,6 +50,7 @@ from undivided.domain.notifications import (
     related_to,
 )
 from undivided.domain.state.people import ApprovalRow
+from undivided.domain.transplant import names_for, renamed
 from undivided.domain.waits import Approval
 from undivided.projections.people import reduce_approval
 
@@ -272,6 +273,28 @@ class TestTelling:
         assert provider_history(begun_by_agent(said), 9, 999) == (UserSaid(WROTE_FIRST), *said)
         assert begun_by_agent((UserSaid("hi"), *said)) == (UserSaid("hi"), *said)
         assert begun_by_agent(()) == ()
+
+
+class TestAnotherName:
+    """A history that is imported beside itself keeps its questions apart from the first's."""
+
+    def test_a_request_its_wait_and_its_notification_go_together(self) -> None:
+        speaker = From(given().agent, TURN, SESSION)
+        told = notification_of(Tell(title="One", body="1"), speaker, "ntf_1")
+        wait = Approval("apr_1", DAY, expires=False)
+        waits = f.FocusSuspended(agent_id=AGENT, turn_id=TURN, epoch=1, wait=wait, wait_s=DAY)
+        told_of: tuple[Event, ...] = (REQUEST, told, waits)
+        history = [recorded(n, one) for n, one in enumerate(told_of, start=1)]
+        names = names_for((AGENT, "eve"), history)
+        request, bell, suspended = (renamed(one, names).event for one in history)
+        assert isinstance(request, p.ApprovalRequested)
+        assert isinstance(bell, p.NotificationPosted)
+        assert isinstance(suspended, f.FocusSuspended)
+        assert suspended.wait == replace(wait, approval_id=request.approval_id)
+        assert request.approval_id != "apr_1"
+        assert request.notification_id == bell.notification_id != "ntf_1"
+        assert bell.action.agent_id == request.agent_id == "eve"
+        assert [one.id for one in request.options] == ["approve", "reject"]
 
 
 def heard(event: Event, actor: str = f"agent:{AGENT}") -> Heard:
