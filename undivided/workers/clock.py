@@ -1,8 +1,8 @@
 """The clock process: housekeeping that no agent waits for.
 
 What is urgent (timers, retries, orphans) is swept by every worker each second. This process
-removes what has outlived its use: idempotency answers after their time. Stopping it loses
-nothing.
+removes what has outlived its use: idempotency answers after their time; and it records which
+requests for approval can be answered no more. Stopping it loses nothing.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from undivided.store.database import Database
 from undivided.store.idempotency import prune
 from undivided.store.schema import refuse_other_schema
 from undivided.store.settings import Settings
+from undivided.store.settling import settle_approvals
 
 logger = logging.getLogger("undivided.clock")
 
@@ -48,6 +49,9 @@ async def tick(settings: Settings) -> None:
 async def _keep_house(database: Database) -> None:
     try:
         removed = await prune(database)
-        logger.info("housekeeping idempotencyAnswersRemoved=%d", removed)
+        settled = await settle_approvals(database)
+        logger.info(
+            "housekeeping idempotencyAnswersRemoved=%d approvalsSettled=%d", removed, settled
+        )
     except Unavailable as error:
         logger.warning("housekeeping put off: %s", error)

@@ -97,7 +97,7 @@ class ApprovalAnswered(Value, frozen=True, kw_only=True):
 
 
 class ApprovalExpired(Value, frozen=True, kw_only=True):
-    """Its time was over before anybody answered; recorded when somebody tries to."""
+    """Its time was over before anybody answered; recorded by whoever finds that."""
 
     approval_id: str
     user_id: str
@@ -106,7 +106,7 @@ class ApprovalExpired(Value, frozen=True, kw_only=True):
 
 
 class ApprovalCancelled(Value, frozen=True, kw_only=True):
-    """The turn that asked no longer waits for an answer; recorded when somebody tries to."""
+    """The turn that asked no longer waits for an answer; recorded by whoever finds that."""
 
     approval_id: str
     user_id: str

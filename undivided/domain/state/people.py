@@ -59,7 +59,7 @@ ApprovalPhase = Pending | Answered | Expired | Withdrawn
 class ApprovalRow(Value, frozen=True, kw_only=True):
     """Something one person was asked.
 
-    Only an attempt to answer records that it expired or that its turn is over: until then
+    That it expired, or that its turn is over, is recorded by whoever finds it: until then
     `expires_at` and the turn say so.
     """
 
