@@ -59,6 +59,40 @@ async def test_a_batch_of_comments_is_one_item(api: Api) -> None:
     assert item["payload"]["content"].split("\n\n---\n\n") == [f"c{n}" for n in range(1000)]
 
 
+async def test_040_a_channel_shows_who_said_what(api: Api) -> None:
+    """Three senders, in order, each with the moment at which it came."""
+    await api.agent("ada")
+
+    def message(text: str, sender: str) -> dict[str, Any]:
+        extra = {"channelKey": "group:dev", "senderName": sender}
+        return {"sourceType": "a2a_message", "payload": {"content": text, "extra": extra}}
+
+    said = [("Hello", "Alice"), ("Hey", "Bob"), ("Hi", "Charlie")]
+    first, *_ = [await api.post("/agents/ada/mailbox", message(*one)) for one in said]
+    item = await api.get(f"/items/{first['itemId']}")
+    messages = item["payload"]["extra"]["messages"]
+    assert [(one["content"], one["senderName"]) for one in messages] == said
+    assert messages[0]["timestamp"] == item["queuedAt"]
+    assert item["payload"]["summary"] == "Hello (+2)"
+
+
+async def test_a_mailbox_counts_what_joined_and_what_went(api: Api) -> None:
+    """All that was accepted is somewhere, now and at any moment."""
+    await api.agent("ada")
+    first = await api.post("/agents/ada/mailbox", comment("one"))
+    await api.post("/agents/ada/mailbox", comment("two"))
+    beat = {"sourceType": "heartbeat", "payload": {"content": "tick"}}
+    await api.post("/agents/ada/mailbox", beat)
+    last = await api.post("/agents/ada/mailbox", beat)
+    counts = {"queued": 2, "merged": 1, "dropped": 1}
+    for moment in ({}, {"at": last["position"]}):
+        box = await api.get("/agents/ada/mailbox", **moment)
+        assert box["statusCounts"] == counts
+        joined = [one for one in box["history"] if one["status"] == "merged"]
+        assert [one["mergedInto"] for one in joined] == [first["itemId"]]
+        assert [one["summary"] for one in box["queued"]] == ["one (+1)", "tick"]
+
+
 @pytest.mark.process
 class TestWithWorkers:
     """Against the running service."""

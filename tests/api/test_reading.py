@@ -51,7 +51,7 @@ async def test_a_mind_shows_focus_queue_decisions_and_memory(api: Api, log: Log)
     assert mind["attentionState"] == "focused"
     focus = mind["currentFocus"]
     assert (focus["mailboxItemId"], focus["type"]) == (first["itemId"], "human_chat")
-    assert (focus["turnId"], focus["label"]) == (flight.turn.id, "Chat message")
+    assert (focus["turnId"], focus["label"]) == (flight.turn.id, "Chat")
     assert [i["summary"] for i in mind["queuedItems"]] == ["\x00" * 100, "two"]
     assert mind["deferredItems"] == []
     assert mind["lastTriage"] is None
@@ -314,7 +314,7 @@ async def test_long_streams_leave_snapshots_that_change_nothing(
 ) -> None:
     """Deleting every snapshot changes nothing but time."""
     await api.agent("ada")
-    items = [{"sourceType": "heartbeat", "payload": {"content": str(n)}} for n in range(900)]
+    items = [{"sourceType": "daily_report", "payload": {"content": str(n)}} for n in range(900)]
     places = []
     for _ in range(3):
         await api.post("/agents/ada/mailbox:batch", {"items": items})

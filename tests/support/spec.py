@@ -51,7 +51,7 @@ class Situation(Struct):
     @property
     def items(self) -> tuple[ItemRow, ...]:
         """Every item, in the order of acceptance."""
-        found = [row for (table, _), row in self.rows.items() if table == "items"]
+        found = [row for (table, _), row in self.rows.items() if table == "items" and row]
         return tuple(sorted(found, key=lambda item: item.seq))
 
     @property

@@ -29,7 +29,7 @@ from undivided.domain.outcomes import Outcome
 from undivided.domain.placed import Placed
 from undivided.domain.recorded import Meta, Recorded, agent_stream, session_stream, user_stream
 from undivided.domain.state.agent import AgentRow, FlightRow, Idle
-from undivided.domain.state.item import ItemRow, Queued
+from undivided.domain.state.item import ItemRow, Merged, Queued
 from undivided.domain.state.session import SessionRow, TurnRow
 from undivided.domain.state.view import AgentView
 from undivided.domain.turn import TurnState, evolve, idempotency_key, left_open
@@ -115,6 +115,21 @@ class Ledger:
             focus=tuple(self.rows["items", item_id] for item_id in focus),
         )  # fmt: skip
 
+    def joined(self, item: ItemRow) -> tuple[ItemRow, ...]:
+        """What has joined an item, in order of arrival."""
+        joined = [
+            one
+            for one in self.items(item.agent_id)
+            if isinstance(one.phase, Merged) and one.phase.into == item.id
+        ]
+        return tuple(sorted(joined, key=lambda one: one.seq))
+
+    def joinable(self, agent_id: str) -> dict[str, ItemRow]:
+        """What waits and can be joined, by key: the first in the queue."""
+        waiting = [one for one in self.items(agent_id) if self._joinable(one)]
+        waiting.sort(key=lambda item: (item.priority, item.seq), reverse=True)
+        return {str(item.merge_key): item for item in waiting}
+
     def folded(self, turn_id: str) -> TurnState:
         """A turn as its session's stream tells it, from its first version on."""
         turn: TurnRow = self.rows["turns", turn_id]
@@ -133,6 +148,10 @@ class Ledger:
                 refused=(refused.code,),
             )
         )  # fmt: skip
+
+    def _joinable(self, item: ItemRow) -> bool:
+        held = isinstance(item.phase, Queued) and item.phase.coalescing
+        return item.merge_key is not None and (held or self._eligible(item))
 
     def _eligible(self, item: ItemRow) -> bool:
         phase = item.phase
@@ -262,7 +281,7 @@ class Town(Ledger):
             turn_id=taken.turn_id, session_id=session_id, agent_id=agent.id,
             item_ids=(begin.item.id,), scenario=kind.scenario, origin=kind.name, index=turns,
             responses_before=responses, epoch=epoch,
-            input=attention.input_of(begin, {begin.item.id: ()}),
+            input=attention.input_of(begin, {begin.item.id: self.joined(begin.item)}),
             backstop_s=agent.policy.processing_timeout_s,
         )  # fmt: skip
         opened = s.SessionOpened(session_id=session_id, agent_id=agent.id)

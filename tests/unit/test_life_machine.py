@@ -22,6 +22,7 @@ from undivided.domain.events import sessions as s
 from undivided.domain.events.catalogue import Event
 from undivided.domain.history import provider_history, said_of
 from undivided.domain.invariants import HistoryCheck
+from undivided.domain.merging import RULE
 from undivided.domain.outcomes import Completed, Failed, Incomplete, Outcome, TimedOut
 from undivided.domain.policy import DEFAULT_POLICY
 from undivided.domain.state.agent import Focused, Idle, Suspended
@@ -36,7 +37,9 @@ POLICY = {
     "timeoutMaxRetries": 1, "maxToolIterations": 3, "mailboxCapacity": 4,
     "workingMemoryEntries": 2,
 }  # fmt: skip
-KINDS = ("human_chat", "mention", "heartbeat", "task_notification", "from_tomorrow")
+KINDS = (
+    "human_chat", "mention", "heartbeat", "task_comment", "task_notification", "from_tomorrow",
+)  # fmt: skip
 EFFECTS = st.lists(st.sampled_from(("pure", "idempotent", "once")), max_size=2)
 CUT_SHORT: tuple[Outcome, ...] = (
     TimedOut(60), Failed("rate_limited", "later", retryable=True),
@@ -74,29 +77,31 @@ class Mail(RuleBasedStateMachine):
         agent, batch = self.town.agent(who), tuple(map(self._stimulus, kinds))
         commands = tuple(self._command(one, priority, shared) for one in batch)
         try:
-            accepted = mailbox.accept(agent, commands)
+            accepted = mailbox.accept(agent, commands, self.town.joinable(who))
         except Full:
             assert agent.waiting + len(commands) > agent.policy.mailbox_capacity
         except NotFound:
             assert agent.lifecycle == "deleted"
         else:
             # A type that only a newer release knows is accepted by a worker of that release.
-            arrived = [one for one in accepted if isinstance(one, i.StimulusAccepted)]
-            assert len(arrived) == len(accepted)  # none of these can be joined
-            known = zip(arrived, kinds, strict=True)
-            self.town.write(*(self._as_sent(one, kind) for one, kind in known))
+            sent = dict(zip((one.item_id for one in commands), kinds, strict=True))
+            self.town.write(*(self._as_sent(one, sent) for one in accepted))
 
     def _stimulus(self, kind: str) -> str:
-        return "heartbeat" if kind == "from_tomorrow" else kind
+        return "daily_report" if kind == "from_tomorrow" else kind
 
-    def _as_sent(self, event: i.StimulusAccepted, kind: str) -> Event:
+    def _as_sent(self, event: Event, sent: dict[str, str]) -> Event:
+        if not isinstance(event, i.StimulusAccepted):
+            return event
+        kind = sent[event.item_id]
         fields = {name: getattr(event, name) for name in event.__struct_fields__}
         return i.StimulusAccepted(**{**fields, "source_type": kind})
 
     def _command(self, kind: str, priority: int | None, shared: bool) -> mailbox.Accept:
         name = self.town.name("mbx")
         return mailbox.Accept(
-            item_id=name, source_type=kind, payload=i.Payload(f"<{name}>"), priority=priority,
+            item_id=name, source_type=kind, payload=i.Payload(f"<{name}>", task_id="t"),
+            priority=priority,
             session_id="shared" if shared else None,
         )  # fmt: skip
 
@@ -344,9 +349,11 @@ def check_request(town: Town, hand: Hand, ask: turn.AskModel) -> None:
     assert hand.turn.responses_before + ask.step == len(recorded)
     said = [one for one in map(said_of, session) if one is not None]
     shown = {one.content for one in provider_history(said, 1000, 10**6)}
-    own = {one.payload.content for one in town.items(hand.agent_id) if one.tries.picked}
+    picked = [one for one in town.items(hand.agent_id) if one.tries.picked]
+    own = {one.payload.content for item in picked for one in (item, *town.joined(item))}
     assert hand.state.begun.input in shown
-    assert {text for text in shown if text.startswith("<")} <= own
+    told = {words for text in shown if text.startswith("<") for words in text.split(RULE)}
+    assert told <= own
 
 
 def check_agent(town: Town, who: str) -> None:
@@ -356,7 +363,7 @@ def check_agent(town: Town, who: str) -> None:
     at_work = [one for one in items if isinstance(one.phase, Processing)]
     assert agent.waiting == len(queued)
     assert len({one.seq for one in items}) == len(items)
-    assert all(one.tries.picked or one.phase == Queued() for one in queued)
+    assert all(one.tries.picked or _fresh(one) for one in queued)
     assert all(_setbacks(one) <= agent.policy.max_delivery_attempts for one in items)
     told = {row.item_id for (table, _), row in town.rows.items() if table == "notices"}
     assert {one.id for one in items if isinstance(one.phase, DeadLetter)} == {
@@ -384,6 +391,11 @@ def check_agent(town: Town, who: str) -> None:
         what_is_due(town.view(who), agent)
     else:
         choose(agent, known_only(town.view(who).queue))
+
+
+def _fresh(item: ItemRow) -> bool:
+    """Whether it waits as it came, held back for others to join it or not."""
+    return isinstance(item.phase, Queued) and (item.phase == Queued() or item.phase.coalescing)
 
 
 def _setbacks(item: ItemRow) -> int:

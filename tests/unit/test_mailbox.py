@@ -12,12 +12,7 @@ from msgspec.structs import replace
 from tests.support.spec import AGENT, Situation, accepted, given
 from undivided.domain.errors import Full, Invalid, NotFound, TooLarge
 from undivided.domain.events.agents import AgentDeleted
-from undivided.domain.events.items import (
-    ItemMerged,
-    Payload,
-    RequeueReason,
-    StimulusAccepted,
-)
+from undivided.domain.events.items import Payload, RequeueReason
 from undivided.domain.mailbox import (
     CONTENT_LIMIT,
     Accept,
@@ -27,6 +22,7 @@ from undivided.domain.mailbox import (
     after_setback,
     summary_of,
 )
+from undivided.domain.merging import Told
 from undivided.domain.policy import DEFAULT_POLICY, Policy
 from undivided.domain.state.item import Tries
 
@@ -35,7 +31,7 @@ REASONS: tuple[RequeueReason, ...] = ("empty_reply", "failed", "timed_out")
 
 def accepting(
     *commands: Accept,
-) -> Callable[[Situation], tuple[StimulusAccepted | ItemMerged, ...]]:
+) -> Callable[[Situation], tuple[Told, ...]]:
     return lambda now: accept(now.agent, commands)
 
 

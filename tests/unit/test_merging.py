@@ -113,9 +113,8 @@ def test_039_040_a_channel() -> None:
 
 def test_041_043_each_channel_by_itself() -> None:
     """Groups and direct talk alike."""
-    assert merge_key("a2a_message", Payload("x", extra={"channelKey": "dm:a2a:a:b"})) == (
-        "a2a_message/dm:a2a:a:b"
-    )
+    direct = stimulus("a", "a2a_message", channelKey="dm:a2a:a:b")
+    assert merge_key(direct) == "a2a_message/queue//dm:a2a:a:b"
     now = accepted(
         stimulus("a", "a2a_message", channelKey="one"),
         stimulus("b", "a2a_message", channelKey="two"),
@@ -186,3 +185,54 @@ def test_nothing_that_was_said_is_lost(said: list[tuple[str, str]]) -> None:
         texts = [text for other, text in said if other == task]
         assert composed(survivor, joined).content == "\n\n---\n\n".join(texts)
         assert survivor.agent_id == AGENT
+
+
+ARRIVALS = st.lists(
+    st.tuples(
+        st.sampled_from(["task_comment", "requirement_comment", "a2a_message", "heartbeat"]),
+        st.sampled_from("xy"),
+        st.sampled_from(["user", "agent"]),
+        st.sampled_from(["Alice", "Bob", ""]),
+    ),
+    min_size=1,
+    max_size=14,
+)
+
+
+@any_of(ARRIVALS, st.booleans())
+def test_every_sender_and_word_has_one_place(arrivals: list[Any], at_once: bool) -> None:
+    """In one append or in many: who waits, joined or was superseded is all that came."""
+    commands = [
+        stimulus(
+            f"i{n}", kind, f"<{n}>", task=key, requirement=key, channelKey=key, role=role,
+            senderName=sender,
+        )
+        for n, (kind, key, role, sender) in enumerate(arrivals)
+    ]  # fmt: skip
+    together = given(*accept(given().agent, tuple(commands)))
+    now = together if at_once else accepted(*commands)
+    assert [item.id for item in now.items] == [command.item_id for command in commands]
+    waiting = [item for item in now.items if isinstance(item.phase, Queued)]
+    joined = [item for item in now.items if isinstance(item.phase, Merged)]
+    agent = now.agent
+    assert (agent.waiting, agent.merged) == (len(waiting), len(joined))
+    assert agent.waiting + agent.merged + agent.dropped == len(commands)
+    assert len({item.merge_key for item in waiting}) == len(waiting)
+    for survivor in waiting:
+        mine = [item for item in joined if item.phase.into == survivor.id]  # type: ignore[union-attr]
+        whole = composed(survivor, tuple(mine))
+        assert survivor.merged == len(mine)
+        assert all(item.payload.content in whole.content for item in (survivor, *mine))
+        assert survivor.priority == min(command_priority(item) for item in (survivor, *mine))
+        if survivor.source_type == "a2a_message" and mine:
+            senders = [one["senderName"] for one in whole.extra["messages"]]
+            assert senders == [item.payload.extra["senderName"] or "unknown"
+                               for item in (survivor, *mine)]  # fmt: skip
+
+
+def command_priority(item: ItemRow) -> int:
+    """What an item came with: a person's comment is critical."""
+    comment = item.source_type in ("task_comment", "requirement_comment")
+    return (
+        0 if comment and item.sender.role == "user" else {"heartbeat": 3}.get(item.source_type, 2)
+    )

@@ -114,7 +114,7 @@ def _shown(step: Step, written: Written) -> bytes | None:
 def _may_end(item: Followed, step: Step) -> bool:
     """An item is over with its turn, joined another, or was cancelled before it had one."""
     kind = step.event.type
-    if kind == "item.merged":
+    if kind in ("item.merged", "item.dropped", "item.expired"):
         return bool(step.data["item_id"] == item.item_id)
     return kind == "turn.ended" or (kind == "item.cancelled" and step.data["turn_id"] is None)
 
@@ -129,7 +129,7 @@ async def _last(parts: Parts, item: Followed, step: Step) -> bytes | None:
             "sessionId": item.session_id, "outcome": "merged", "mergedInto": step.data["into"],
         }  # fmt: skip
         return frame("done", merged, str(step.event.coordinate))
-    if times.status not in TERMINAL or times.turn_id != step.data["turn_id"]:
+    if times.status not in TERMINAL or times.turn_id != step.data.get("turn_id"):
         return None
     session_id = then.activities[-1].session_id if then.activities else item.session_id
     data = {

@@ -8,6 +8,7 @@ from undivided.domain.decisions import Decision, DecisionType
 from undivided.domain.events.items import ItemDeferred, ItemMerged, ItemWeighed
 from undivided.domain.interrupts import Weighing
 from undivided.domain.mailbox import summary_of
+from undivided.domain.merging import marks_brought
 from undivided.domain.state.agent import AgentRow
 from undivided.domain.state.item import ItemRow
 
@@ -41,6 +42,10 @@ def merged(
     return ItemMerged(
         agent_id=agent.id, item_id=candidate.id, into=focus.id, turn_id=at.turn_id,
         priority=min(focus.priority, candidate.priority),
+        marks=marks_brought(focus.payload, candidate.payload),
+        requirement_id=None if focus.payload.requirement_id else candidate.payload.requirement_id,
+        items=candidate.merged + 1,
+        characters=len(candidate.payload.content) + candidate.merged_chars,
         decision=_decision(agent, weighing, "merge", (decision_id, candidate)),
     )  # fmt: skip
 

@@ -134,8 +134,7 @@ def r3(pair: Pair) -> Verdict | None:
 
 def r1_comment(pair: Pair) -> Verdict | None:
     """A person's comment comes before any work but a person's chat."""
-    comment = pair.new_kind.merges_by in ("taskId", "requirementId")
-    by_person = comment and pair.new.sender.role == "user"
+    by_person = pair.new_kind.is_comment and pair.new.sender.role == "user"
     return "preempt" if by_person and not pair.focus_kind.protected else None
 
 
@@ -161,7 +160,7 @@ def r9(pair: Pair) -> Verdict | None:
 
 
 def _of_peer(kind: StimulusType) -> bool:
-    return kind.merges_by == "channelKey"
+    return kind.is_channel_message
 
 
 RULES: tuple[tuple[str, Rule], ...] = (

@@ -13,14 +13,13 @@ from undivided.domain.decisions import Decision
 from undivided.domain.errors import Full, Invalid, NotFound, TooLarge
 from undivided.domain.events.items import (
     Delivery,
-    ItemMerged,
     ItemRequeued,
     Payload,
     RequeueReason,
     Sender,
     StimulusAccepted,
 )
-from undivided.domain.merging import joined_events, merge_key
+from undivided.domain.merging import Told, joined_events, merge_key
 from undivided.domain.policy import Policy
 from undivided.domain.state.agent import AgentRow
 from undivided.domain.state.item import ItemRow, Tries
@@ -29,7 +28,6 @@ from undivided.domain.stimuli import MENTION, StimulusType, stimulus_type
 CONTENT_LIMIT = 1_000_000
 """Characters of one stimulus's content, at most."""
 SUMMARY_CUT = 100
-COMMENTED = ("taskId", "requirementId")
 NOBODY: Mapping[str, ItemRow] = {}
 
 
@@ -47,10 +45,11 @@ class Accept(Struct, frozen=True, kw_only=True):
 
 def accept(
     agent: AgentRow, commands: tuple[Accept, ...], waiting: Mapping[str, ItemRow] = NOBODY
-) -> tuple[StimulusAccepted | ItemMerged, ...]:
+) -> tuple[Told, ...]:
     """Accept all of `commands` in their order, or none; what can join what waits does.
 
-    `waiting` are the items that can be joined, by their keys (see `merging.py`).
+    `waiting` are the items that can be joined, by their keys (see `merging.py`). What joins
+    takes no room, so that a full mailbox still takes it.
 
     Raises:
         NotFound: the agent was deleted.
@@ -59,17 +58,19 @@ def accept(
     """
     if agent.lifecycle == "deleted":
         raise NotFound(f"agent {agent.id} was deleted")
-    room = agent.policy.mailbox_capacity - agent.waiting
-    if len(commands) > room:
+    accepted = tuple(
+        _accepted(agent, command, agent.next_seq + n) for n, command in enumerate(commands)
+    )
+    told = joined_events(accepted, waiting, agent.policy_version)
+    leaving = len(told) - len(accepted)
+    more = len(accepted) - leaving
+    if more > 0 and more > agent.policy.mailbox_capacity - agent.waiting:
         raise Full(
             f"the mailbox of agent {agent.id} holds {agent.waiting} of at most "
             f"{agent.policy.mailbox_capacity} waiting items; retry when it has worked some off",
             retry_after_s=5,
         )
-    accepted = tuple(
-        _accepted(agent, command, agent.next_seq + n) for n, command in enumerate(commands)
-    )
-    return joined_events(accepted, waiting, agent.policy_version)
+    return told
 
 
 def _accepted(agent: AgentRow, command: Accept, seq: int) -> StimulusAccepted:
@@ -98,13 +99,14 @@ def _accepted(agent: AgentRow, command: Accept, seq: int) -> StimulusAccepted:
 
 def _priority_of(kind: StimulusType, sender: Sender) -> int:
     """The type's own; what a person says about a task or requirement is critical."""
-    by_person = sender.role == "user" and (kind.name == MENTION or kind.merges_by in COMMENTED)
+    by_person = sender.role == "user" and (kind.name == MENTION or kind.is_comment)
     return 0 if by_person else kind.priority
 
 
 def _held_s(policy: Policy, command: Accept) -> float:
     """How long others can join it before it is picked."""
-    if merge_key(command.source_type, command.payload) is None:
+    joins = stimulus_type(command.source_type).merges_by is not None
+    if not joins or merge_key(command) is None:
         return 0.0
     return policy.coalesce_window_ms / 1000
 

@@ -9,13 +9,19 @@ the item puts the words together (`composed`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from undivided.domain.decisions import Decision
-from undivided.domain.events.items import ItemMerged, Payload, StimulusAccepted
+from undivided.domain.events.items import (
+    Delivery,
+    ItemDropped,
+    ItemMerged,
+    Payload,
+    StimulusAccepted,
+)
 from undivided.domain.ids import digest
 from undivided.domain.state.item import ItemRow
 from undivided.domain.stimuli import REGISTRY
@@ -24,6 +30,8 @@ RULE = "\n\n---\n\n"
 CHANNEL_RULE = "\n\n---\n"
 JOINED_CHARACTERS = 1_000_000
 """Characters that join one item at most; what comes then stands for itself."""
+JOINED_ITEMS = 10_000
+"""How many join one item at most."""
 MARKS = ("actionRequired", "directMention")
 """What an item has from then on if anything that joined it had it."""
 STANDALONE = "triggerExecution"
@@ -31,10 +39,33 @@ STANDALONE = "triggerExecution"
 UNKNOWN = "unknown"
 
 
-def merge_key(source_type: str, payload: Payload) -> str | None:
-    """What a stimulus can join by, or be joined by; None where it stands for itself."""
-    kind = REGISTRY.get(source_type)
-    if kind is None or kind.merges_by is None or payload.extra.get(STANDALONE):
+class Arriving(Protocol):
+    """What can be asked of a stimulus before and after it is accepted."""
+
+    @property
+    def source_type(self) -> str:
+        """Its type."""
+
+    @property
+    def payload(self) -> Payload:
+        """What it says."""
+
+    @property
+    def delivery(self) -> Delivery:
+        """Whether it waits or steers."""
+
+    @property
+    def session_id(self) -> str | None:
+        """The session it asks for."""
+
+
+def merge_key(stimulus: Arriving) -> str | None:
+    """What a stimulus can join by, or be joined by; None where it stands for itself.
+
+    What asks for a session, or to enter a turn at work, joins only what asks for the same.
+    """
+    kind, payload = REGISTRY.get(stimulus.source_type), stimulus.payload
+    if kind is None or payload.extra.get(STANDALONE):
         return None
     match kind.merges_by:
         case "taskId":
@@ -43,47 +74,70 @@ def merge_key(source_type: str, payload: Payload) -> str | None:
             value = payload.requirement_id
         case "channelKey":
             value = payload.extra.get("channelKey")
-    return f"{source_type}/{value}" if isinstance(value, str) and value else None
+        case None:
+            value = "newest" if kind.replaces else None
+    if not isinstance(value, str) or not value:
+        return None
+    return f"{kind.name}/{stimulus.delivery}/{stimulus.session_id or ''}/{value}"
 
 
 class Survivor(Struct, frozen=True):
-    """An item that waits and can be joined, as far as joining needs to know."""
+    """An item that waits and can be joined, as far as joining needs to know.
+
+    `items` have joined it so far, with so many `characters`.
+    """
 
     id: str
     priority: int
     payload: Payload
+    items: int
     characters: int
 
     @classmethod
     def of(cls, item: ItemRow) -> Survivor:
         """A waiting item."""
-        return cls(item.id, item.priority, item.payload, item.merged_chars)
+        return cls(item.id, item.priority, item.payload, item.merged, item.merged_chars)
 
     @classmethod
     def fresh(cls, event: StimulusAccepted) -> Survivor:
         """A stimulus of the same append."""
-        return cls(event.item_id, event.priority, event.payload, 0)
+        return cls(event.item_id, event.priority, event.payload, 0, 0)
 
     def after(self, event: ItemMerged) -> Survivor:
         """What it is once something has joined it."""
         marks = dict.fromkeys(event.marks, True)
-        payload = replace(self.payload, extra={**self.payload.extra, **marks})
-        return Survivor(self.id, event.priority, payload, self.characters + event.characters)
+        payload = replace(
+            self.payload, extra={**self.payload.extra, **marks},
+            requirement_id=self.payload.requirement_id or event.requirement_id,
+        )  # fmt: skip
+        return Survivor(
+            self.id, event.priority, payload,
+            self.items + event.items, self.characters + event.characters,
+        )  # fmt: skip
+
+    def has_room(self, items: int, characters: int) -> bool:
+        """Whether so much more may join it."""
+        return (
+            self.items + items <= JOINED_ITEMS and self.characters + characters <= JOINED_CHARACTERS
+        )
+
+
+def marks_brought(to: Payload, by: Payload) -> tuple[str, ...]:
+    """The marks that an item gets from what joins it."""
+    return tuple(mark for mark in MARKS if by.extra.get(mark) and not to.extra.get(mark))
 
 
 def join(survivor: Survivor, event: StimulusAccepted, policy_version: int) -> ItemMerged | None:
     """The stimulus joins a waiting item of its key; None if that has taken all it can."""
     characters = len(event.payload.content)
-    if survivor.characters + characters > JOINED_CHARACTERS:
+    if not survivor.has_room(1, characters):
         return None
-    extra, has = event.payload.extra, survivor.payload.extra
-    requirement = event.payload.requirement_id
     kind = REGISTRY[event.source_type]
     return ItemMerged(
         agent_id=event.agent_id, item_id=event.item_id, into=survivor.id,
         priority=min(survivor.priority, event.priority),
-        marks=tuple(mark for mark in MARKS if extra.get(mark) and not has.get(mark)),
-        requirement_id=None if survivor.payload.requirement_id else requirement,
+        marks=marks_brought(survivor.payload, event.payload),
+        requirement_id=None if survivor.payload.requirement_id else event.payload.requirement_id,
         characters=characters,
         decision=Decision(
             f"dec_{digest((event.item_id, 'merge'))}", "merge", f"same_{kind.merges_by}",
@@ -97,22 +151,42 @@ def join(survivor: Survivor, event: StimulusAccepted, policy_version: int) -> It
     )  # fmt: skip
 
 
+def superseded(survivor: Survivor, event: StimulusAccepted, policy_version: int) -> ItemDropped:
+    """Of this type only the newest waits: what waited goes."""
+    label = REGISTRY[event.source_type].label
+    return ItemDropped(
+        agent_id=event.agent_id, item_id=survivor.id, reason="superseded",
+        decision=Decision(
+            f"dec_{digest((survivor.id, 'drop'))}", "drop", "newest_only",
+            f"{label} is superseded by {event.item_id}, which says all that it would have",
+            {"by": event.item_id}, policy_version,
+        ),
+    )  # fmt: skip
+
+
+Told = StimulusAccepted | ItemMerged | ItemDropped
+"""What accepting leads to."""
+
+
 def joined_events(
     events: tuple[StimulusAccepted, ...], waiting: Mapping[str, ItemRow], policy_version: int
-) -> tuple[StimulusAccepted | ItemMerged, ...]:
+) -> tuple[Told, ...]:
     """`events`, each followed by its joining of what waits or came before it, if it has a key.
 
     `waiting` are the items that can be joined, by key.
     """
     survivors = {key: Survivor.of(item) for key, item in waiting.items()}
-    told: list[StimulusAccepted | ItemMerged] = []
+    told: list[Told] = []
     for event in events:
         told.append(event)
-        key = merge_key(event.source_type, event.payload)
+        key = merge_key(event)
         if key is None:
             continue
-        survivor = survivors.get(key)
-        merged = join(survivor, event, policy_version) if survivor is not None else None
+        survivor, merged = survivors.get(key), None
+        if survivor is not None and REGISTRY[event.source_type].replaces:
+            told.append(superseded(survivor, event, policy_version))
+        elif survivor is not None:
+            merged = join(survivor, event, policy_version)
         if survivor is None or merged is None:
             survivors[key] = Survivor.fresh(event)
         else:
@@ -125,18 +199,18 @@ def composed(item: ItemRow, joined: tuple[ItemRow, ...]) -> Payload:
     """The payload of an item with what has joined it, in order of arrival.
 
     Messages of a channel name their senders and are listed in `extra.messages`; where types
-    differ, each block but the item's own names its type.
+    differ, each block of another type than the item's own names it.
     """
     if not joined:
         return item.payload
-    family = tuple(sorted((item, *joined), key=lambda one: one.seq))
-    content = family[0].payload.content
-    if family[0].source_type != item.source_type:
-        content = f"[{family[0].source_type}] {content}"
-    for one in family[1:]:
-        content += _block(item, one)
+    first, *others = family = sorted((item, *joined), key=lambda one: one.seq)
+    in_channel = all(_in_channel(one) for one in family)
+    content = _named(item, first)
+    for one in others:
+        said = f"{CHANNEL_RULE}[{_sender(one)}]: {one.payload.content}"
+        content += said if in_channel else RULE + _named(item, one)
     extra = item.payload.extra
-    if _in_channel(item) and all(_in_channel(one) for one in family):
+    if in_channel:
         extra = {**extra, "messages": [_message(one) for one in family]}
     return replace(item.payload, content=content, extra=extra, summary=summary_with(item))
 
@@ -147,17 +221,15 @@ def summary_with(item: ItemRow) -> str:
     return f"{plain} (+{item.merged})" if item.merged else plain
 
 
-def _block(item: ItemRow, one: ItemRow) -> str:
+def _named(item: ItemRow, one: ItemRow) -> str:
     text = one.payload.content
-    if one.source_type != item.source_type:
-        return f"{RULE}[{one.source_type}] {text}"
-    if _in_channel(one):
-        return f"{CHANNEL_RULE}[{_sender(one)}]: {text}"
-    return RULE + text
+    return text if one.source_type == item.source_type else f"[{one.source_type}] {text}"
 
 
 def _in_channel(item: ItemRow) -> bool:
-    return isinstance(item.payload.extra.get("channelKey"), str)
+    kind = REGISTRY.get(item.source_type)
+    known = kind is not None and kind.is_channel_message
+    return known and isinstance(item.payload.extra.get("channelKey"), str)
 
 
 def _sender(item: ItemRow) -> str:

@@ -28,6 +28,8 @@ class Policy(Value, frozen=True, rename="camel", kw_only=True):
     `retry_backoff_s` (the last one repeats). `mailbox_capacity`: waiting items before 429.
     `max_tool_iterations`: model requests of one turn. `tool_timeout_s`: one tool call.
     `history_max_messages` and `history_max_tokens`: what of a session a model is shown.
+    `stale_after_s`: what waits longer and has lost its point goes; `queued_ttl_s`: whatever waits
+    longer is given up.
     `judge_model`: the profile of the interrupt judge; empty means the profile `judge` if there is
     one, else the agent's own, and `off` none.
     `working_memory_entries`, `working_memory_chars`: the newest entries win; longer ones are
@@ -54,6 +56,8 @@ class Policy(Value, frozen=True, rename="camel", kw_only=True):
     working_memory_entries: int = 64
     working_memory_chars: int = 6_000
     judge_model: str = ""
+    stale_after_s: float = 4 * 3600
+    queued_ttl_s: float = 3 * 24 * 3600
 
 
 DEFAULT_POLICY = Policy()

@@ -16,15 +16,20 @@ MergeKey = Literal["taskId", "requirementId", "channelKey"]
 SenderRole = Literal["user", "agent", "system"]
 Priority = Literal[0, 1, 2, 3, 4]
 """0 critical, 1 high, 2 normal, 3 low, 4 background; the lower number wins."""
+WhenStale = Literal["keep", "drop", "tell"]
+"""Of an item that has waited too long: it waits on, is discarded, or the agent is told of it."""
 
 
 class StimulusType(Struct, frozen=True):
     """What the system knows about one type of stimulus.
 
-    `scenario` is what a model request says it is about; `activity` is None where handling
-    leaves no activity; `merges_by` names the key by which waiting items of this type join;
-    `protected` items are never deferred or dropped by the agent itself; `sender` is who sends
-    one when nobody says who did.
+    `scenario` is what a model request says it is about; `activity` is the kind of activity that
+    handling leaves, None where that shows only then, and `creates_activity` whether it leaves one
+    as a rule. `merges_by` names the key by which waiting items of this type join; of a type that
+    `replaces` only the newest waits. `single_owner`: it answers one asker in one place, and never
+    joins what others want. `protected` items are never deferred or dropped by the agent itself;
+    `stale` says what becomes of one that has waited too long. `scheduled`: a clock sends it.
+    `sender` is who sends one when nobody says who did.
     """
 
     name: str
@@ -34,49 +39,76 @@ class StimulusType(Struct, frozen=True):
     priority: Priority
     scenario: str
     activity: str | None
+    creates_activity: bool = True
     invokes_model: bool = True
     wakes: bool = True
     merges_by: MergeKey | None = None
+    replaces: bool = False
+    single_owner: bool = False
     protected: bool = False
+    stale: WhenStale = "keep"
+    scheduled: bool = False
     sender: SenderRole = "system"
 
+    @property
+    def is_comment(self) -> bool:
+        """Whether it is what somebody said about a task or a requirement."""
+        return self.merges_by in ("taskId", "requirementId")
 
+    @property
+    def is_channel_message(self) -> bool:
+        """Whether it was said in a channel, where each sender is named."""
+        return self.merges_by == "channelKey"
+
+
+# Where one type must be named, it is named by these.
+HUMAN_CHAT = "human_chat"
+A2A_MESSAGE = "a2a_message"
 MENTION = "mention"
-"""Somebody named the agent: the one type that a rule of attention is about by its name."""
+TASK_STATUS_UPDATE = "task_status_update"
+TASK_COMMENT = "task_comment"
+SYSTEM_EVENT = "system_event"
+CALLBACK_RESULT = "callback_result"
+DAILY_REPORT = "daily_report"
+HEARTBEAT = "heartbeat"
+MEMORY_CONSOLIDATION = "memory_consolidation"
 
 _T = StimulusType
 _ALL = (
-    _T("human_chat", "Chat message", "💬", "interaction", 0, "chat", "chat", protected=True,
-       sender="user"),
-    _T(MENTION, "Mention", "📣", "interaction", 1, "a2a", "chat"),
-    _T("a2a_message", "Agent message", "🤝", "interaction", 2, "a2a", "a2a",
+    _T(HUMAN_CHAT, "Chat", "💬", "interaction", 0, "chat", "chat", protected=True, sender="user"),
+    _T(MENTION, "Mention", "@", "interaction", 1, "a2a", "chat"),
+    _T(A2A_MESSAGE, "Agent Message", "🔗", "interaction", 2, "a2a", "a2a",
        merges_by="channelKey", sender="agent"),
-    _T("task_status_update", "Task status", "📌", "task", 1, "task", "internal",
-       invokes_model=False),
-    _T("task_comment", "Task comment", "🗨", "task", 2, "comment_response", None,
-       invokes_model=False, merges_by="taskId"),
-    _T("requirement_comment", "Requirement comment", "🗨", "task", 2, "comment_response", None,
-       invokes_model=False, merges_by="requirementId"),
-    _T("review_request", "Review request", "🔎", "task", 1, "review", "chat"),
-    _T("session_reply", "Reply in session", "↩", "task", 1, "session_reply",
-       "respond_in_session"),
-    _T("requirement_update", "Requirement update", "📋", "notification", 1,
+    _T(TASK_STATUS_UPDATE, "Task Status", "📋", "task", 1, "task", None, invokes_model=False,
+       stale="drop"),
+    _T(TASK_COMMENT, "Task Comment", "💬", "task", 2, "comment_response", None,
+       creates_activity=False, invokes_model=False, merges_by="taskId"),
+    _T("requirement_comment", "Requirement Comment", "💬", "task", 2, "comment_response", None,
+       creates_activity=False, invokes_model=False, merges_by="requirementId"),
+    _T("review_request", "Review Request", "👀", "task", 1, "review", "chat"),
+    _T("session_reply", "Session Reply", "↩", "task", 1, "session_reply", "respond_in_session",
+       single_owner=True),
+    _T("requirement_update", "Requirement Update", "📝", "notification", 1,
        "requirement_action", "internal", invokes_model=False),
-    _T("system_event", "System event", "⚙", "system", 1, "system", "internal"),
-    _T("callback_result", "Callback result", "⏎", "system", 1, "callback", "internal"),
-    _T("daily_report", "Daily report", "📰", "system", 2, "system", "internal"),
-    _T("heartbeat", "Heartbeat", "♥", "system", 3, "heartbeat", "heartbeat"),
-    _T("memory_consolidation", "Memory consolidation", "🧠", "system", 4,
-       "memory_consolidation", "internal"),
-    _T("agent_signal", "Signal of a run", "📡", "orchestration", 2, "continuation", "internal"),
-    _T("agent_completion", "Completion of a run", "🏁", "orchestration", 1, "continuation",
-       "internal"),
-    _T("text", "Team message", "✉", "team", 2, "a2a", "a2a", sender="agent"),
-    _T("user_message", "User message to a team", "💬", "team", 0, "chat", "chat",
+    _T(SYSTEM_EVENT, "System Event", "⚙", "system", 1, "system", "internal"),
+    _T(CALLBACK_RESULT, "Callback Result", "↩", "system", 1, "callback", "internal",
+       single_owner=True, stale="tell"),
+    _T(DAILY_REPORT, "Daily Report", "📊", "system", 2, "system", "internal", stale="drop",
+       scheduled=True),
+    _T(HEARTBEAT, "Heartbeat", "♡", "system", 3, "heartbeat", "heartbeat", replaces=True,
+       stale="drop", scheduled=True),
+    _T(MEMORY_CONSOLIDATION, "Memory Consolidation", "🧠", "system", 4,
+       "memory_consolidation", "internal", stale="drop", scheduled=True),
+    _T("agent_signal", "Signal of a Run", "📡", "orchestration", 2, "continuation", "internal",
+       single_owner=True),
+    _T("agent_completion", "Completion of a Run", "🏁", "orchestration", 1, "continuation",
+       "internal", single_owner=True),
+    _T("text", "Team Message", "✉", "team", 2, "a2a", "a2a", sender="agent"),
+    _T("user_message", "User Message to a Team", "💬", "team", 0, "chat", "chat",
        protected=True, sender="user"),
-    _T("task_notification", "Task notification", "🔔", "team", 3, "task", "internal",
+    _T("task_notification", "Task Notification", "🔔", "team", 3, "task", "internal",
        invokes_model=False, wakes=False),
-    _T("framework_alert", "Framework alert", "⚠", "team", 1, "system", "internal"),
+    _T("framework_alert", "Framework Alert", "⚠", "team", 1, "system", "internal"),
 )  # fmt: skip
 
 REGISTRY: dict[str, StimulusType] = {kind.name: kind for kind in _ALL}

@@ -23,6 +23,7 @@ TOUCHED = (
     | a.AgentPaused | a.AgentResumed | a.AgentDeleted | i.StimulusAccepted | i.ItemPicked
     | i.ItemCompleted | i.ItemRequeued | i.ItemDeadLettered | i.ItemCancelled
     | i.ItemMerged | i.ItemDeferred | i.ItemResurfaced | i.ItemResumed | i.ItemDropped
+    | i.ItemExpired
     | f.FocusAnswered | f.FocusSuspended | f.FocusRegained | f.StopRequested
 )  # fmt: skip
 
@@ -47,7 +48,11 @@ def reduce(row: AgentRow | None, recorded: Recorded) -> AgentRow | None:
                 row, waiting=row.waiting + 1, next_seq=event.seq + 1, changed_at=at,
                 user_id=writer or row.user_id,
             )  # fmt: skip
-        case i.ItemMerged() | i.ItemDropped():
+        case i.ItemMerged():
+            return replace(row, waiting=row.waiting - 1, merged=row.merged + 1, changed_at=at)
+        case i.ItemDropped():
+            return replace(row, waiting=row.waiting - 1, dropped=row.dropped + 1, changed_at=at)
+        case i.ItemExpired():
             return replace(row, waiting=row.waiting - 1, changed_at=at)
         case i.ItemResurfaced():
             return replace(row, waiting=row.waiting + 1, deferred=row.deferred - 1, changed_at=at)

@@ -28,7 +28,7 @@ from undivided.domain.stimuli import REGISTRY
 TOUCHED = (
     i.StimulusAccepted | i.ItemPicked | i.ItemCompleted | i.ItemRequeued | i.ItemDeadLettered
     | i.ItemCancelled | i.ItemMerged | i.ItemDeferred | i.ItemResurfaced | i.ItemResumed
-    | i.ItemDropped | i.ItemReprioritized | i.ItemWeighed | f.FocusAnswered
+    | i.ItemDropped | i.ItemExpired | i.ItemReprioritized | i.ItemWeighed | f.FocusAnswered
     | f.StopRequested
 )  # fmt: skip
 
@@ -83,7 +83,7 @@ def _joined(key: str, row: ItemRow, event: i.ItemMerged, at: datetime) -> ItemRo
     if event.requirement_id is not None:
         payload = replace(payload, requirement_id=event.requirement_id)
     return replace(
-        row, merged=row.merged + 1, priority=event.priority, payload=payload,
+        row, merged=row.merged + event.items, priority=event.priority, payload=payload,
         merged_chars=row.merged_chars + event.characters,
     )  # fmt: skip
 
@@ -117,6 +117,8 @@ def _waiting(row: ItemRow, recorded: Recorded) -> ItemRow:
             return replace(row, phase=Processing(event.turn_id, at))
         case i.ItemDropped():
             return replace(row, phase=Dropped(event.reason, at))
+        case i.ItemExpired():
+            return replace(row, phase=DeadLetter(None, "expired", event.notice_id, at))
         case i.ItemReprioritized():
             return replace(row, priority=event.priority)
         case i.ItemWeighed():
@@ -135,7 +137,7 @@ def _accepted(event: i.StimulusAccepted, recorded: Recorded) -> ItemRow:
         delivery=event.delivery, session_id=event.session_id, payload=event.payload,
         sender=event.sender, tries=Tries(), phase=Queued(until, held), queued_at=recorded.at,
         accepted_by=recorded.id, correlation=recorded.meta.correlation or recorded.id,
-        merge_key=merge_key(event.source_type, event.payload),
+        merge_key=merge_key(event),
     )  # fmt: skip
 
 

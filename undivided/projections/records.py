@@ -15,7 +15,7 @@ from undivided.domain.state.session import ActivityRow, DecisionRow, NoticeRow
 ENDING = i.ItemCompleted | i.ItemRequeued | i.ItemDeadLettered | i.ItemCancelled
 DECIDED = (
     i.ItemPicked | ENDING | i.ItemMerged | i.ItemDeferred | i.ItemResumed | i.ItemDropped
-    | i.ItemWeighed
+    | i.ItemExpired | i.ItemWeighed
 )  # fmt: skip
 ACTIVE = i.ItemPicked | ENDING
 

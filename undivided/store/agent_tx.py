@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from undivided.domain.errors import Corrupt
 from undivided.domain.events.catalogue import Event
+from undivided.domain.merging import JOINED_CHARACTERS, JOINED_ITEMS
 from undivided.domain.recorded import Meta, agent_stream
 from undivided.domain.state.item import ItemRow, Queued
 from undivided.domain.state.view import AgentView
@@ -24,6 +25,27 @@ from undivided.store.sending import Appended, send
 Basis = Literal["locked", "unlocked"]
 """What a view rests on: the agent's row lock, or nothing but that the agent's stream and the
 edition of its rows are still the same when it appends."""
+
+
+_WAITING = """
+SELECT to_jsonb(i)::text FROM items i
+ WHERE i.tenant = %s AND i.agent_id = %s AND i.status = 'queued' AND i.source_type = ANY(%s)
+   AND (i.not_before IS NULL OR i.not_before <= clock_timestamp())
+ ORDER BY i.priority, i.seq LIMIT %s"""
+_JOINABLE = """
+SELECT DISTINCT ON (i.merge_key) i.merge_key, to_jsonb(i)::text
+  FROM unnest(%s::text[], %s::int[]) AS w (key, characters)
+  JOIN items i ON i.merge_key = w.key AND i.status = 'queued'
+ WHERE i.tenant = %s AND i.agent_id = %s
+   AND (i.not_before IS NULL OR i.not_before <= clock_timestamp()
+        OR i.phase->'coalescing' = 'true')
+   AND i.merged < %s AND i.merged_chars + w.characters <= %s
+ ORDER BY i.merge_key, i.priority, i.seq"""
+_FAMILY = """
+WITH RECURSIVE family AS (
+  SELECT i.* FROM items i WHERE i.tenant = %s AND i.merged_into = %s
+  UNION SELECT i.* FROM items i JOIN family f ON i.merged_into = f.id AND i.tenant = f.tenant)
+SELECT to_jsonb(f)::text FROM family f ORDER BY f.seq"""
 
 
 class AgentTx:
@@ -65,22 +87,18 @@ class AgentTx:
     async def waiting(self, types: Sequence[str], limit: int) -> tuple[ItemRow, ...]:
         """The best eligible items of some types, past those of the view."""
         cursor = await self.connection.execute(
-            "SELECT to_jsonb(i)::text FROM items i WHERE i.tenant = %s AND i.agent_id = %s"
-            " AND i.status = 'queued' AND i.source_type = ANY(%s)"
-            " AND (i.not_before IS NULL OR i.not_before <= clock_timestamp())"
-            " ORDER BY i.priority, i.seq LIMIT %s",
-            (self._database.tenant, self.agent.id, list(types), limit),
+            _WAITING, (self._database.tenant, self.agent.id, list(types), limit)
         )
         return tuple(ROW_OF["items"](text) for (text,) in await cursor.fetchall())
 
-    async def can_be_joined(self, keys: Collection[str]) -> dict[str, ItemRow]:
-        """The first waiting item of each key that others can join it by."""
-        cursor = await self.connection.execute(
-            "SELECT DISTINCT ON (i.merge_key) i.merge_key, to_jsonb(i)::text FROM items i"
-            " WHERE i.tenant = %s AND i.agent_id = %s AND i.status = 'queued'"
-            " AND i.merge_key = ANY(%s) ORDER BY i.merge_key, i.priority, i.seq",
-            (self._database.tenant, self.agent.id, [escape_text(key) for key in keys]),
-        )
+    async def can_be_joined(self, keys: Mapping[str, int]) -> dict[str, ItemRow]:
+        """The first waiting item of each key that has room for so many characters more.
+
+        One that is to be tried again later is left out: what is new need not wait for that.
+        """
+        wanted = [escape_text(key) for key in keys], list(keys.values())
+        about = self._database.tenant, self.agent.id, JOINED_ITEMS, JOINED_CHARACTERS
+        cursor = await self.connection.execute(_JOINABLE, (*wanted, *about))
         rows = (ROW_OF["items"](text) for _, text in await cursor.fetchall())
         return {row.merge_key: row for row in rows}
 
@@ -88,14 +106,7 @@ class AgentTx:
         """Everything that has joined an item, and what had joined that, in order of arrival."""
         if item.merged == 0:
             return ()
-        cursor = await self.connection.execute(
-            "WITH RECURSIVE family AS ("
-            " SELECT i.* FROM items i WHERE i.tenant = %s AND i.merged_into = %s"
-            " UNION SELECT i.* FROM items i JOIN family ON i.merged_into = family.id"
-            "   AND i.tenant = family.tenant)"
-            " SELECT to_jsonb(f)::text FROM family f ORDER BY f.seq",
-            (self._database.tenant, item.id),
-        )
+        cursor = await self.connection.execute(_FAMILY, (self._database.tenant, item.id))
         return tuple(ROW_OF["items"](text) for (text,) in await cursor.fetchall())
 
     async def locked_version(self, stream: str) -> int:

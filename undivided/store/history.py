@@ -15,6 +15,7 @@ from undivided.domain.recorded import Meta, Recorded
 from undivided.domain.state.agent import AgentRow, FlightRow, MemoryRow
 from undivided.domain.state.item import TERMINAL, ItemRow
 from undivided.domain.state.session import SessionRow, TurnOver, TurnRow
+from undivided.projections.items import keys as touched_items
 from undivided.projections.table import PROJECTIONS, Rows, fold
 from undivided.store.blobs import blob_texts
 from undivided.store.codec import decode_event, encode, row_decoder
@@ -25,7 +26,7 @@ PAGE = 1_000
 SNAPSHOT_EVERY = 1_000
 SNAPSHOT_LIMIT = 4 * 1024 * 1024
 """Bytes; a larger state is quicker to fold again than worth keeping."""
-REDUCERS = "past-1:" + ".".join(str(p.version) for p in PROJECTIONS)
+REDUCERS = "past-2:" + ".".join(str(p.version) for p in PROJECTIONS)
 """Names what a snapshot was folded by; raised by any reducer that changes meaning."""
 
 _NEWEST_SNAPSHOT = """
@@ -199,14 +200,13 @@ def _take(past: Past, one: Dated) -> None:
 
 def _open_rows(past: Past, recorded: Recorded) -> Rows:
     """The rows that the event may touch, as they stand."""
-    item_id = getattr(recorded.event, "item_id", "")
     rows: Rows = {}
     for table, row in (
         ("agents", past.agent),
         ("flights", past.flight),
         ("sessions", past.session),
         ("turns", past.turn),
-        ("items", past.items.get(item_id)),
+        *(("items", past.items.get(item_id)) for item_id in touched_items(recorded)),
     ):
         if row is not None:
             rows[(table, row.id)] = row

@@ -23,6 +23,7 @@ from undivided.domain.errors import Invalid, NotFound
 from undivided.domain.events.items import Payload, Sender
 from undivided.domain.mailbox import Accept
 from undivided.domain.state.item import TERMINAL
+from undivided.domain.stimuli import HUMAN_CHAT
 from undivided.store.commands.accepting import accept_stimuli
 from undivided.store.conversing import Followed, item_followed
 from undivided.store.hints import TAIL
@@ -64,7 +65,7 @@ async def _accepted(request: Request, parts: Parts, agent_id: str) -> MessageAns
     async def effect(claim: Claim) -> Response:
         command = Accept(
             item_id=claim.fresh_id("mbx"),
-            source_type="human_chat",
+            source_type=HUMAN_CHAT,
             payload=Payload(content=text),
             sender=Sender(body.sender_id, body.sender_name, "user"),
             session_id=body.session_id,

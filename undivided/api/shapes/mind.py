@@ -251,12 +251,16 @@ def _past(item: ItemRow, decided: dict[str, Any], done: dict[str, ActivityBrief]
         queued_at=instant(item.queued_at), started_at=started,
         completed_at=times.completed_at, attempts=item.tries.picked,
         decisions=decided.get(item.id, []), activity=activity,
+        merged_into=times.merged_into or UNSET,
     )  # fmt: skip
 
 
 def status_counts(agent: AgentRow, lost: dict[str, int]) -> dict[str, int]:
     """How many items are in each status: all that were accepted are somewhere."""
     processing = 0 if isinstance(agent.attention, Idle) else len(agent.attention.item_ids)
-    counts = {"queued": agent.waiting, "processing": processing, **lost}
+    counts = {
+        "queued": agent.waiting, "processing": processing, "deferred": agent.deferred,
+        "merged": agent.merged, "dropped": agent.dropped, **lost,
+    }  # fmt: skip
     counts["completed"] = agent.next_seq - 1 - sum(counts.values())
     return {status: number for status, number in counts.items() if number}

@@ -19,6 +19,7 @@ GROUPS: Mapping[str, str] = MappingProxyType(
     {
         "append": "appending.append",
         "accept": "appending.accepting",
+        "burst": "joining.burst",
         "crowd": "crowding.crowd",
         "step": "appending.stepping",
         "http": "serving.http",

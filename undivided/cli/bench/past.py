@@ -18,6 +18,7 @@ from undivided.domain.events import items as i
 from undivided.domain.events.catalogue import Event
 from undivided.domain.outcomes import Completed
 from undivided.domain.recorded import agent_stream
+from undivided.domain.stimuli import HUMAN_CHAT
 from undivided.store.codec import encode, encode_event, name_of
 
 PER_ITEM = 5
@@ -37,7 +38,7 @@ SELECT (SELECT pg_current_xact_id()::text::bigint + txid_base FROM log_base),
 _ITEMS = """
 INSERT INTO items (id, agent_id, source_type, category, priority, seq, delivery, payload, sender,
                    tries, phase, status, queued_at, accepted_by, correlation)
-SELECT 'mbx_' || n || %(stream)s, %(agent)s, 'human_chat', 'interaction', 0, n, 'queue',
+SELECT 'mbx_' || n || %(stream)s, %(agent)s, %(type)s, 'interaction', 0, n, 'queue',
        %(payload)s::jsonb, '{"role": "user"}', '{"picked": 1}', %(phase)s::jsonb, 'completed',
        now(), gen_random_uuid(), gen_random_uuid()
   FROM generate_series(1, %(items)s::int) n"""
@@ -57,6 +58,7 @@ def _fill(owner_url: str, agent_id: str, items: int) -> None:
     values = {
         "stream": stream,
         "agent": agent_id,
+        "type": HUMAN_CHAT,
         "items": items,
         "meta": encode(samples.META).decode(),
         "kinds": msgspec.json.encode([_stored(event) for event in _story(agent_id)]).decode(),

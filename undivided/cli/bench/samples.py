@@ -10,6 +10,7 @@ from undivided.domain.events.sessions import ModelResponded
 from undivided.domain.mailbox import Accept
 from undivided.domain.policy import DEFAULT_POLICY
 from undivided.domain.recorded import Meta, agent_stream
+from undivided.domain.stimuli import HUMAN_CHAT
 from undivided.store.codec import encode, encode_event, name_of
 from undivided.store.commands.accepting import accept_stimuli
 from undivided.store.commands.outlet import Outlet
@@ -45,7 +46,7 @@ def stimulus(said: str = SAID) -> Accept:
     """One chat message for a mailbox."""
     return Accept(
         item_id=fresh_id("mbx"),
-        source_type="human_chat",
+        source_type=HUMAN_CHAT,
         payload=Payload(said),
         sender=Sender("u-17", "Ines", "user"),
     )

@@ -17,13 +17,14 @@ from undivided.cli.bench.references.writer import Writer
 from undivided.cli.bench.rows import Row
 from undivided.cli.bench.turning import ended, outlet
 from undivided.cli.stack.folder import free_port
+from undivided.domain.stimuli import HUMAN_CHAT
 
 CLIENTS = 16
 HANDLED, QUEUED = 8, 3
 """Items of the agent that is looked at."""
 BODY = orjson.dumps(
     {
-        "sourceType": "human_chat",
+        "sourceType": HUMAN_CHAT,
         "payload": {"content": samples.SAID},
         "metadata": {"senderId": "u-17", "senderName": "Ines", "senderRole": "user"},
     }

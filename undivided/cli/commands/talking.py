@@ -30,7 +30,7 @@ from undivided.cli.client import (
 )
 from undivided.cli.options import AgentId, AsJson, Url
 from undivided.cli.views.cells import one_line, plain
-from undivided.domain.stimuli import REGISTRY
+from undivided.domain.stimuli import HUMAN_CHAT, REGISTRY
 
 PATIENCE_S = 30.0
 ARGUMENTS = 120
@@ -56,7 +56,7 @@ def send(
                                         "standard input.")],
     type_: Annotated[
         str, typer.Option("--type", help="What kind of thing reaches the agent; see below.")
-    ] = "human_chat",
+    ] = HUMAN_CHAT,
     priority: Annotated[
         int | None,
         typer.Option(min=0, max=4, help="0 critical, 1 high, 2 normal, 3 low, 4 background. Else "
@@ -97,7 +97,7 @@ def sender_of(type_: str, sender: str | None) -> dict[str, str]:
     """Who sends a stimulus of this type from the command line: a person, mostly."""
     kind = REGISTRY.get(type_)
     machine = {"system": "system", "orchestration": "system"}.get(kind.category if kind else "")
-    role = machine or ("agent" if type_ in {"a2a_message", "text"} else "user")
+    role = machine or ("agent" if kind is not None and kind.sender == "agent" else "user")
     return {"senderRole": role, **({"senderId": sender, "senderName": sender} if sender else {})}
 
 

@@ -22,11 +22,11 @@ spoke last, which answers `SILENCE`.
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Literal
 
 from msgspec import Struct
 
 from undivided.cli.readers.conversation import Conversation, Spoken
+from undivided.domain.stimuli import A2A_MESSAGE, HUMAN_CHAT, SYSTEM_EVENT
 
 SILENCE = "(nothing was said)"
 OPENING = "Begin."
@@ -46,7 +46,7 @@ class Note(Struct, frozen=True):
 class Stimulus(Struct, frozen=True):
     """What reaches an agent's mailbox; `messages` are the numbers of the entries it carries."""
 
-    source_type: Literal["human_chat", "a2a_message", "system_event"]
+    source_type: str
     sender: str
     content: str
     messages: tuple[int, ...]
@@ -112,9 +112,9 @@ def _turns(conversation: Conversation) -> list[PlannedTurn]:
 
 def _stimulus(conversation: Conversation, unheard: list[int]) -> Stimulus:
     if not unheard:
-        return Stimulus("system_event", "", conversation.question.strip() or OPENING, ())
+        return Stimulus(SYSTEM_EVENT, "", conversation.question.strip() or OPENING, ())
     said = [conversation.messages[number] for number in unheard]
-    kind: Literal["human_chat", "a2a_message"] = "human_chat" if said[0].person else "a2a_message"
+    kind = HUMAN_CHAT if said[0].person else A2A_MESSAGE
     return Stimulus(kind, said[-1].speaker, _joined(said), tuple(unheard))
 
 

@@ -30,6 +30,7 @@ Event = (
     | items.ItemResurfaced
     | items.ItemResumed
     | items.ItemDropped
+    | items.ItemExpired
     | items.ItemReprioritized
     | items.ItemWeighed
     | items.NoticePosted
@@ -85,6 +86,7 @@ CATALOGUE: dict[type[Event], tuple[str, int]] = {
     items.ItemResurfaced: ("item.resurfaced", 1),
     items.ItemResumed: ("item.resumed", 1),
     items.ItemDropped: ("item.dropped", 1),
+    items.ItemExpired: ("item.expired", 1),
     items.ItemReprioritized: ("item.reprioritized", 1),
     items.ItemWeighed: ("item.weighed", 1),
     items.NoticePosted: ("notice.posted", 1),

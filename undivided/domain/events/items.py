@@ -117,7 +117,8 @@ class ItemMerged(Value, frozen=True, kw_only=True):
     """A waiting item joined another, which from here on is handled for both.
 
     `into` has `priority` now, and the `marks` and requirement that it did not have before; with
-    `turn_id` the item went into that running turn as a live update.
+    `turn_id` the item went into that running turn as a live update. It brings `characters` in
+    `items` items, itself and what had joined it before.
     """
 
     agent_id: str
@@ -129,6 +130,7 @@ class ItemMerged(Value, frozen=True, kw_only=True):
     requirement_id: str | None = None
     turn_id: str | None = None
     characters: int = 0
+    items: int = 1
 
 
 class ItemDeferred(Value, frozen=True, kw_only=True):
@@ -175,6 +177,15 @@ class ItemDropped(Value, frozen=True, kw_only=True):
     agent_id: str
     item_id: str
     reason: str
+    decision: Decision
+
+
+class ItemExpired(Value, frozen=True, kw_only=True):
+    """A waiting item is given up, for nobody got to it in time; people are told in `notice_id`."""
+
+    agent_id: str
+    item_id: str
+    notice_id: str
     decision: Decision
 
 

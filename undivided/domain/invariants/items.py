@@ -19,7 +19,9 @@ from undivided.domain.recorded import agent_stream
 NOTHING_LOST = 2
 COMPLETED_WITH_TURN = 3
 
-_MOVES = i.ItemPicked | i.ItemMerged | i.ItemDropped | i.ItemDeferred | i.ItemResumed
+_LEFT = i.ItemMerged | i.ItemDropped | i.ItemExpired
+_MOVES = i.ItemPicked | _LEFT | i.ItemDeferred | i.ItemResumed
+_GIVEN_UP = i.ItemDeadLettered | i.ItemExpired
 FATE = i.ItemCompleted | i.ItemRequeued | i.ItemDeadLettered | i.ItemCancelled
 
 
@@ -63,7 +65,7 @@ class NothingLost:
                     yield from self._moved(placed, event, None, event.turn_id)
                 case event if isinstance(event, FATE):
                     yield from self._fate(placed, event)
-                case i.ItemMerged() | i.ItemDropped() as event:
+                case event if isinstance(event, _LEFT):
                     yield from self._moved(placed, event, None, None)
                     self._places.pop(event.item_id, None)
                 case i.ItemDeferred() as event:
@@ -148,7 +150,7 @@ def _unannounced(events: Transaction) -> Iterator[Finding]:
     }
     for placed in events:
         event = placed.recorded.event
-        if isinstance(event, i.ItemDeadLettered) and event.notice_id not in told:
+        if isinstance(event, _GIVEN_UP) and event.notice_id not in told:
             text = f"item {event.item_id} was given up and nobody was told in {event.notice_id}"
             yield broken(NOTHING_LOST, "given_up_silently", event.item_id, placed, text)
 

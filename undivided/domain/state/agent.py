@@ -70,6 +70,10 @@ class AgentRow(Value, frozen=True, kw_only=True):
     changed_at: datetime
     deferred: int = 0
     """Items that are put off."""
+    merged: int = 0
+    """Items that have joined others."""
+    dropped: int = 0
+    """Items that were discarded."""
     user_id: str | None = None
     """The person who wrote last."""
 

@@ -49,9 +49,9 @@ class Stopped(Value, frozen=True, tag="cancelled", tag_field="status"):
 
 
 class DeadLetter(Value, frozen=True, tag="dead_letter", tag_field="status"):
-    """It was given up, and people were told once, in `notice_id`."""
+    """It was given up, in `turn_id` if it was in one; people were told once, in `notice_id`."""
 
-    turn_id: str
+    turn_id: str | None
     reason: str
     notice_id: str
     completed_at: datetime

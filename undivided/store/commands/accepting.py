@@ -9,11 +9,11 @@ from msgspec import Struct
 from undivided.domain.attention import session_for
 from undivided.domain.coordinates import Coordinate
 from undivided.domain.errors import Conflict, Full, Invalid, NotFound, Rejected
-from undivided.domain.events.items import StimulusAccepted
+from undivided.domain.events.items import ItemMerged, StimulusAccepted
 from undivided.domain.mailbox import NOBODY, Accept, accept
 from undivided.domain.merging import merge_key
 from undivided.domain.recorded import Meta
-from undivided.domain.state.agent import AgentRow
+from undivided.domain.state.agent import AgentRow, Suspended
 from undivided.domain.state.item import ItemRow
 from undivided.domain.state.session import SessionRow
 from undivided.store.commands.outlet import Outlet
@@ -82,20 +82,42 @@ async def _append(
     return await tx.append([tx.addition(*events)], meta, known=known)
 
 
-def _keys(commands: Sequence[Accept]) -> set[str]:
-    """What the stimuli could join others by."""
-    keys = (merge_key(command.source_type, command.payload) for command in commands)
-    return {key for key in keys if key is not None}
+def _keys(commands: Sequence[Accept]) -> dict[str, int]:
+    """What the stimuli could join others by, with the characters of the shortest of each key."""
+    keys: dict[str, int] = {}
+    for command in commands:
+        key, characters = merge_key(command), len(command.payload.content)
+        if key is not None:
+            keys[key] = min(characters, keys.get(key, characters))
+    return keys
 
 
 def _accepted(outlet: Outlet, tx: AgentTx, appended: Appended) -> Accepted:
     """Remember the agent, and ring; what is not rung for because we die here the sweep finds."""
     outlet.log.memory.keep(tx.agent.id, tx.view_after(appended))
     accepted = [one.event for one in appended.events if isinstance(one.event, StimulusAccepted)]
-    outlet.wake(tx.agent, min((event.held_s for event in accepted), default=0.0))
+    _ring(outlet, tx.agent, accepted, appended)
     items = tuple(appended.rows["items", event.item_id] for event in accepted)
     sessions = tuple(session_for(tx.agent, item) for item in items)
     return Accepted(items, sessions, appended.coordinate)
+
+
+def _ring(
+    outlet: Outlet, agent: AgentRow, accepted: Sequence[StimulusAccepted], appended: Appended
+) -> None:
+    """Ring for what waits now, when it may be picked.
+
+    What joined another item is not rung for: that item is. But a turn that waits may have let it
+    pass before, and weighs it again now.
+    """
+    joined = {e.event.item_id for e in appended.events if isinstance(e.event, ItemMerged)}
+    moments = {event.held_s for event in accepted if event.item_id not in joined}
+    if joined and isinstance(agent.attention, Suspended):
+        moments.add(0.0)
+    for moment in moments:
+        outlet.wake(agent, moment)
+    if not moments:
+        outlet.announce(agent.id)
 
 
 async def _accepted_before(tx: AgentTx, effect: Effect) -> Accepted:

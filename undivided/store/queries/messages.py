@@ -20,7 +20,7 @@ Role = Literal["user", "assistant", "tool"]
 Visibility = Literal["visible", "hidden"]
 TurnOrigin = Literal["user", "agent_continuation", "scheduled"]
 
-SCHEDULED = frozenset({"heartbeat", "daily_report", "memory_consolidation"})
+SCHEDULED = frozenset(kind.name for kind in REGISTRY.values() if kind.scheduled)
 SAYING = ["turn.started", "model.responded", "tool_call.finished", "message.posted"]
 HIDDEN = [kind.name for kind in REGISTRY.values() if kind.category == "orchestration"]
 """Types whose turns begin with something that a provider sees and people do not."""
