@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from undivided.domain.dialogue import ModelReply, ModelRequest, ToolCall, Usage, UserSaid
 from undivided.domain.scenarios import JUDGE
+from undivided.domain.script import completed
 from undivided.store.config import default_config
 from undivided.store.database import Database
 from undivided.store.doorbell import Doorbell
@@ -50,7 +51,8 @@ class Model(Models):
             ToolCall(f"{request.turn_id}.{request.step}.{n}", tool, args)
             for n, (tool, args) in enumerate(wished)
         )
-        return ModelReply("" if calls else "so", calls, Usage(1, 1, 0, 1), "gated")
+        text = "" if calls else completed("so", request)
+        return ModelReply(text, calls, Usage(1, 1, 0, 1), "gated")
 
     def inputs(self) -> list[str]:
         """The newest input of each request."""

@@ -9,9 +9,10 @@ import pytest
 from tests.support.spec import AGENT, SESSION, accepted, acquired, given
 from undivided.domain.agents import AGENT_STOPPED
 from undivided.domain.decisions import Decision
-from undivided.domain.endings import EMPTY_REPLY, OWNER, Ending, Fate, fate, stopped_outcome
+from undivided.domain.endings import OWNER, Ending, Fate, fate, stopped_outcome
 from undivided.domain.events import items as i
 from undivided.domain.outcomes import (
+    EMPTY_REPLY,
     Cancelled,
     Completed,
     Failed,

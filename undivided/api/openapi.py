@@ -17,7 +17,7 @@ from pydantic.json_schema import models_json_schema
 
 from undivided.api import bodies
 from undivided.api.routes.health import Health, Readiness
-from undivided.api.shapes import accepted, agents, events, items, mind, records, sessions
+from undivided.api.shapes import accepted, agents, events, items, mind, records, sessions, why
 
 REF = "#/components/schemas/{name}"
 PYDANTIC_REF = "#/components/schemas/{model}"
@@ -97,6 +97,7 @@ CALLS: dict[tuple[str, str], Call] = {
     ("get", f"{AGENT}/activity-logs"): _C(
         answer=records.ActivityLog, takes=("activityId", *PAGE)),
     ("get", "/api/items/{item_id}"): _C(answer=items.Item, takes=WHEN),
+    ("get", "/api/items/{item_id}/why"): _C(answer=why.Why, takes=WHEN),
     ("get", "/api/sessions"): _C(answer=sessions.SessionPage, takes=("agentId", *PAGE)),
     ("get", SESSION): _C(answer=sessions.Session, takes=WHEN),
     ("get", f"{SESSION}/messages"): _C(

@@ -22,7 +22,7 @@ PARTS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (RUN, "doctor", ("doctor",)),
     (TALK, "agents", ("agents",)),
     (TALK, "talking", ("chat", "send")),
-    (TALK, "minds", ("mind", "mailbox")),
+    (TALK, "minds", ("mind", "mailbox", "why")),
     (LOOK, "tail", ("tail",)),
     (LOOK, "replay", ("replay",)),
     (LOOK, "rehearse", ("rehearse",)),

@@ -24,7 +24,8 @@ class StimulusType(Struct, frozen=True):
     `scenario` is what a model request says it is about; `activity` is None where handling
     leaves no activity; `merges_by` names the key by which waiting items of this type join;
     `protected` items are never deferred or dropped by the agent itself; `sender` is who sends
-    one when nobody says who did.
+    one when nobody says who did; `invoked_by` is the mark among an item's extras with which it
+    invokes the model although its type does not.
     """
 
     name: str
@@ -39,6 +40,7 @@ class StimulusType(Struct, frozen=True):
     merges_by: MergeKey | None = None
     protected: bool = False
     sender: SenderRole = "system"
+    invoked_by: str | None = None
 
 
 MENTION = "mention"
@@ -52,7 +54,7 @@ _ALL = (
     _T("a2a_message", "Agent message", "🤝", "interaction", 2, "a2a", "a2a",
        merges_by="channelKey", sender="agent"),
     _T("task_status_update", "Task status", "📌", "task", 1, "task", "internal",
-       invokes_model=False),
+       invokes_model=False, invoked_by="triggerExecution"),
     _T("task_comment", "Task comment", "🗨", "task", 2, "comment_response", None,
        invokes_model=False, merges_by="taskId"),
     _T("requirement_comment", "Requirement comment", "🗨", "task", 2, "comment_response", None,
@@ -61,7 +63,7 @@ _ALL = (
     _T("session_reply", "Reply in session", "↩", "task", 1, "session_reply",
        "respond_in_session"),
     _T("requirement_update", "Requirement update", "📋", "notification", 1,
-       "requirement_action", "internal", invokes_model=False),
+       "requirement_action", "internal", invokes_model=False, invoked_by="actionRequired"),
     _T("system_event", "System event", "⚙", "system", 1, "system", "internal"),
     _T("callback_result", "Callback result", "⏎", "system", 1, "callback", "internal"),
     _T("daily_report", "Daily report", "📰", "system", 2, "system", "internal"),

@@ -11,10 +11,12 @@ from __future__ import annotations
 from msgspec import Struct
 
 from undivided.domain.coordinates import ORIGIN, Coordinate
+from undivided.domain.placed import Placed
 from undivided.domain.recorded import Meta, Recorded
 from undivided.domain.state.agent import AgentRow, FlightRow, MemoryRow
 from undivided.domain.state.item import TERMINAL, ItemRow
 from undivided.domain.state.session import SessionRow, TurnOver, TurnRow
+from undivided.projections.items import keys as item_keys
 from undivided.projections.table import PROJECTIONS, Rows, fold
 from undivided.store.blobs import blob_texts
 from undivided.store.codec import decode_event, encode, row_decoder
@@ -25,7 +27,7 @@ PAGE = 1_000
 SNAPSHOT_EVERY = 1_000
 SNAPSHOT_LIMIT = 4 * 1024 * 1024
 """Bytes; a larger state is quicker to fold again than worth keeping."""
-REDUCERS = "past-1:" + ".".join(str(p.version) for p in PROJECTIONS)
+REDUCERS = "past-2:" + ".".join(str(p.version) for p in PROJECTIONS)
 """Names what a snapshot was folded by; raised by any reducer that changes meaning."""
 
 _NEWEST_SNAPSHOT = """
@@ -56,16 +58,13 @@ SELECT txid, position, id::text, stream, version, type, schema, data::text, meta
        AND e.version = d.version
      WHERE j.tenant = %(tenant)s AND j.merged_into = ANY(%(ids)s)
     UNION
-    -- Between a deferral and the next decision about the item stands what brought it back.
-    SELECT e.* FROM decisions d
-      JOIN events e ON e.tenant = d.tenant AND e.stream = 'agent:' || d.agent_id
-       AND e.version > d.version AND e.version < coalesce(
-         (SELECT min(n.version) FROM decisions n
-           WHERE n.tenant = d.tenant AND n.item_id = d.item_id AND n.version > d.version),
-         9223372036854775807)
-       AND e.type = ANY(%(moves)s) AND e.data->>'item_id' = d.item_id
-     WHERE d.tenant = %(tenant)s AND d.item_id = ANY(%(ids)s)
-       AND d.type IN ('defer', 'preempt')) e
+    SELECT e.* FROM events e
+     WHERE e.tenant = %(tenant)s
+       AND e.type IN ('item.resurfaced', 'item.reprioritized', 'focus.answered',
+                      'turn.stop_requested')
+       AND coalesce(e.data->>'item_id', e.data->>'turn_id') = ANY(%(ids)s || ARRAY(
+         SELECT DISTINCT d.turn_id FROM decisions d
+          WHERE d.tenant = %(tenant)s AND d.item_id = ANY(%(ids)s) AND d.turn_id IS NOT NULL))) e
  WHERE (txid, position) <= (%(txid)s, %(position)s)
  ORDER BY stream, version"""
 
@@ -129,10 +128,7 @@ async def rows_of_items(
     database: Database, ids: list[str], at: Coordinate
 ) -> tuple[Rows, Coordinate]:
     """Items with their activities and decisions as they were, and when the last changed."""
-    values = {
-        "tenant": database.tenant, "ids": ids, "txid": at.txid, "position": at.position,
-        "moves": ["item.resurfaced", "focus.answered"],
-    }  # fmt: skip
+    values = {"tenant": database.tenant, "ids": ids, "txid": at.txid, "position": at.position}
     async with database.connection() as connection:
         cursor = await connection.execute(_OF_ITEMS, values)
         found = await cursor.fetchall()
@@ -140,6 +136,12 @@ async def rows_of_items(
     rows: Rows = {}
     fold(rows, [one.recorded for one in dated if one.recorded])
     return rows, max((one.coordinate for one in dated), default=ORIGIN)
+
+
+async def placed_events(database: Database, found: list[tuple[object, ...]]) -> list[Placed]:
+    """Events as a query found them, in the columns of `_EVENTS`; without names unknown here."""
+    dated = await _dated(database, found)
+    return [Placed(one.coordinate, one.recorded) for one in dated if one.recorded is not None]
 
 
 async def _from_snapshot(database: Database, stream: str, at: Coordinate) -> Past:
@@ -199,14 +201,14 @@ def _take(past: Past, one: Dated) -> None:
 
 def _open_rows(past: Past, recorded: Recorded) -> Rows:
     """The rows that the event may touch, as they stand."""
-    item_id = getattr(recorded.event, "item_id", "")
+    items = (past.items.get(item_id) for item_id in item_keys(recorded))
     rows: Rows = {}
     for table, row in (
         ("agents", past.agent),
         ("flights", past.flight),
         ("sessions", past.session),
         ("turns", past.turn),
-        ("items", past.items.get(item_id)),
+        *(("items", item) for item in items),
     ):
         if row is not None:
             rows[(table, row.id)] = row
