@@ -113,7 +113,8 @@ class TestStripped:
         ("text", "shown"),
         [
             ("done\n<<HANDLE_COMPLETE>>", "done"),
-            ("done<HANDLE_COMPLETE>\n\n", "done"),
+            ("done <HANDLE_COMPLETE>\n\n", "done"),
+            ("done \n\n<<HANDLE_COMPLETE>>", "done \n"),
             ("<<HANDLE_COMPLETE>>", ""),
             ("<<HANDLE_COMPLETE>>\nhello", "hello"),
             ("one <<HANDLE_COMPLETE>> two <<Handle_Complete>>", "one\n\ntwo"),
@@ -133,10 +134,11 @@ class TestStripped:
         assert LOOSE.search(stripped(text)) is None
 
     @given(REPLIES)
-    def test_what_has_none_is_unchanged(self, text: str) -> None:
-        """Every character of it."""
+    def test_all_else_comes_through(self, text: str) -> None:
+        """Every character of it, white space at its end included; with and without a marker."""
         if LOOSE.search(text) is None:
             assert stripped(text) == text
+            assert stripped(f"{text}\n{COMPLETION_MARKER}") == text
 
 
 class TestWithheld:
@@ -154,7 +156,7 @@ class TestWithheld:
         """Also if it comes letter by letter."""
         withheld = Withheld()
         shown = "".join(withheld.feed(letter) for letter in before + marker)
-        assert shown + withheld.finish() == before.rstrip()
+        assert shown + withheld.finish() == before.rstrip(" \t").removesuffix("\n")
 
     def test_words_are_not_kept_back(self) -> None:
         """A reader sees them as they come; only what may become a marker waits."""

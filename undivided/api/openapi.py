@@ -63,6 +63,11 @@ PARAMETERS: dict[str, tuple[str, dict[str, Any]]] = {
     "type": ("only these types, separated by commas", {"type": "string"}),
     "category": ("only this category of types", {"type": "string"}),
     "status": ("only these statuses, separated by commas", {"type": "string"}),
+    "sourceType": ("the same as `type`", {"type": "string"}),
+    "counts": (
+        "also count the items by this",
+        {"type": "string", "enum": ["none", "sourceType"], "default": "none"},
+    ),
     "agentId": ("of this agent", {"type": "string"}),
     "activityId": ("of this activity", {"type": "string"}),
     "visibility": ("which messages", {"type": "string", "enum": ["visible", "all"]}),
@@ -91,7 +96,8 @@ CALLS: dict[tuple[str, str], Call] = {
         streams=True),
     ("get", f"{AGENT}/mind"): _C(answer=mind.MindShape, takes=WHEN),
     ("get", f"{AGENT}/mailbox"): _C(
-        answer=mind.MailboxShape, takes=("type", "category", "status", "offset", *PAGE)),
+        answer=mind.MailboxShape, takes=("type", "sourceType", "category", "status", "offset",
+                                         "counts", *PAGE)),
     ("get", f"{AGENT}/decisions"): _C(answer=records.DecisionPage, takes=PAGE),
     ("get", f"{AGENT}/activities"): _C(answer=records.ActivityPage, takes=PAGE),
     ("get", f"{AGENT}/activity-logs"): _C(

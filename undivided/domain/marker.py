@@ -2,8 +2,8 @@
 
 Whether a reply is marked is read strictly: the marker itself, outside of what the model thinks
 aloud. What people are shown is cleaned tolerantly: whatever looks like a marker goes, with the
-white space around it. Cleaning is one small machine over the pieces of a reply, so that a stream
-and the stored text say the same, however the pieces were cut.
+line that it stands on; every other character stays. Cleaning is one small machine over the pieces
+of a reply, so that a stream and the stored text say the same, however the pieces were cut.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Withheld:
             if found is None:
                 at = opened + 1
                 continue
-            shown.append(self._words(rest[:opened].rstrip()))
+            shown.append(self._words(_above(rest[:opened])))
             self._cut = True
             rest, at = rest[found.end() :], 0
         settled = rest if opened < 0 else rest[:opened]
@@ -117,6 +117,11 @@ class Withheld:
         if text:
             self._shown, self._cut = True, False
         return text
+
+
+def _above(text: str) -> str:
+    """What stands before a marker, without the line that was begun for it."""
+    return text.rstrip(" \t").removesuffix("\n")
 
 
 def _may_grow(text: str, opened: int, found: re.Match[str] | None) -> bool:

@@ -103,7 +103,7 @@ def completed(text: str, request: ModelRequest) -> str:
     A response that calls tools does not end the handling, so callers leave those alone; and
     nothing said is an empty reply, which says nothing of being done.
     """
-    if not text or not wants_marker(request) or COMPLETION_MARKER in text:
+    if not text.strip() or not wants_marker(request) or COMPLETION_MARKER in text:
         return text
     return f"{text}\n{COMPLETION_MARKER}"
 

@@ -212,7 +212,7 @@ items = Table(
     PrimaryKeyConstraint("tenant", "id"),
     UniqueConstraint("tenant", "agent_id", "seq", name="items_seq_once"),
     Index("items_lost", "tenant", "agent_id", "status",
-          postgresql_where=text("status IN ('cancelled','dead_letter')")),
+          postgresql_where=text("status IN ('cancelled','dead_letter','merged','dropped')")),
     Index("items_joined", "tenant", "merged_into",
           postgresql_where=text("merged_into IS NOT NULL")),
     Index("items_merging", "tenant", "agent_id", "merge_key",

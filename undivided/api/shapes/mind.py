@@ -130,10 +130,14 @@ class PastItem(Struct, frozen=True, rename="camel", kw_only=True):
     decisions: list[DecisionBrief]
     activity: ActivityBrief | None
     merged_into: str | UnsetType = UNSET
+    deferred_until: str | UnsetType = UNSET
 
 
 class MailboxShape(Struct, frozen=True, rename="camel", kw_only=True):
-    """A mailbox: what waits, best first, and the history, newest first."""
+    """A mailbox: what waits, best first, and the history, newest first.
+
+    `sourceTypeCounts` is there where `counts=sourceType` asked for it.
+    """
 
     queued: list[WaitingItem]
     queue_depth: int
@@ -141,6 +145,7 @@ class MailboxShape(Struct, frozen=True, rename="camel", kw_only=True):
     status_counts: dict[str, int]
     next_cursor: str | None
     position: str
+    source_type_counts: dict[str, int] | UnsetType = UNSET
 
 
 def mind_shape(mind: Mind) -> MindShape:
@@ -237,6 +242,7 @@ def mailbox_shape(box: Mailbox, wanted: Wanted, next_cursor: str | None) -> Mail
         status_counts=status_counts(box.agent, box.lost),
         next_cursor=next_cursor,
         position=box.position or "0-0",
+        source_type_counts=UNSET if box.by_type is None else box.by_type,
     )
 
 
@@ -251,12 +257,15 @@ def _past(item: ItemRow, decided: dict[str, Any], done: dict[str, ActivityBrief]
         queued_at=instant(item.queued_at), started_at=started,
         completed_at=times.completed_at, attempts=item.tries.picked,
         decisions=decided.get(item.id, []), activity=activity,
+        merged_into=times.merged_into or UNSET, deferred_until=times.deferred_until or UNSET,
     )  # fmt: skip
 
 
 def status_counts(agent: AgentRow, lost: dict[str, int]) -> dict[str, int]:
     """How many items are in each status: all that were accepted are somewhere."""
     processing = 0 if isinstance(agent.attention, Idle) else len(agent.attention.item_ids)
-    counts = {"queued": agent.waiting, "processing": processing, **lost}
+    counts = {
+        "queued": agent.waiting, "processing": processing, "deferred": agent.deferred, **lost
+    }  # fmt: skip
     counts["completed"] = agent.next_seq - 1 - sum(counts.values())
     return {status: number for status, number in counts.items() if number}

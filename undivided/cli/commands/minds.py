@@ -38,6 +38,10 @@ def mailbox(
         typer.Option("--type", help="Only stimuli of these types, such as human_chat,a2a_message.",
                      show_default=False),
     ] = None,
+    category: Annotated[
+        str | None,
+        typer.Option(help="Only stimuli of this category, such as task.", show_default=False),
+    ] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
     at: At = None,
@@ -45,10 +49,10 @@ def mailbox(
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Show everything that reached an agent: what waits, and what became of the rest."""
-    query = {"status": status, "type": type_, "limit": limit, "cursor": cursor, "at": at}
+    chosen = {"status": status, "type": type_, "category": category, "cursor": cursor}
+    query = {**chosen, "limit": limit, "at": at}
     box = finish(ask(url, route("agents", agent, "mailbox"), **query))
-    chosen = any(part is not None for part in (status, type_, cursor))
-    show(box, as_json, mailbox_chosen_view if chosen else mailbox_view)
+    show(box, as_json, mailbox_chosen_view if any(chosen.values()) else mailbox_view)
 
 
 def why(

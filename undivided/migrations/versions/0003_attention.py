@@ -19,6 +19,9 @@ ALTER TABLE sessions ADD COLUMN set_aside JSONB DEFAULT '[]' NOT NULL;
 
 CREATE INDEX events_undecided ON events ((coalesce(data->>'item_id', data->>'turn_id')))
   WHERE type IN ('item.resurfaced','item.reprioritized','focus.answered','turn.stop_requested');
+DROP INDEX items_lost;
+CREATE INDEX items_lost ON items (tenant, agent_id, status)
+  WHERE status IN ('cancelled','dead_letter','merged','dropped');
 CREATE INDEX items_joined ON items (tenant, merged_into) WHERE merged_into IS NOT NULL;
 CREATE INDEX items_merging ON items (tenant, agent_id, merge_key)
   WHERE status = 'queued' AND merge_key IS NOT NULL;
@@ -30,6 +33,9 @@ _DOWN = """
 DROP INDEX items_deferred;
 DROP INDEX items_merging;
 DROP INDEX items_joined;
+DROP INDEX items_lost;
+CREATE INDEX items_lost ON items (tenant, agent_id, status)
+  WHERE status IN ('cancelled','dead_letter');
 DROP INDEX events_undecided;
 ALTER TABLE sessions DROP COLUMN set_aside;
 ALTER TABLE items DROP COLUMN merged_into;
