@@ -16,7 +16,7 @@ from undivided.domain.events.sessions import (
     TurnResumed,
     TurnSuspended,
 )
-from undivided.domain.outcomes import Cancelled, Completed, Incomplete, TimedOut
+from undivided.domain.outcomes import EMPTY_REPLY, Cancelled, Completed, Incomplete, TimedOut
 from undivided.store.commands.sessions import stop_turn
 from undivided.workers.tools.running import RESULT_LIMIT
 
@@ -112,7 +112,7 @@ class TestEndings:
         (item,) = await at_work.send("may", "report", kind="daily_report")
         await at_work.over(item)
         ended = [one.outcome for one in await at_work.events(TurnEnded, "may")]
-        assert ended == [Incomplete("empty_reply")] * 3
+        assert ended == [Incomplete(EMPTY_REPLY)] * 3
         (chat,) = await at_work.send("may", "hello")
         await at_work.over(chat)
         assert len(await at_work.events(TurnEnded, "may")) == 4

@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from undivided.domain.dialogue import ModelReply, ModelRequest, ToolCall, Usage, UserSaid
 from undivided.domain.scenarios import JUDGE
+from undivided.domain.script import completed
 from undivided.store.config import default_config
 from undivided.store.database import Database
 from undivided.store.doorbell import Doorbell
@@ -25,7 +26,8 @@ from undivided.workers.tools.registry import Tools
 class Model(Models):
     """A model that remembers what it was asked, and answers once its gate is open.
 
-    `calls`: the tool calls of its next responses, one list each; then it only says "so".
+    `calls`: the tool calls of its next responses, one list each; then it only says "so". So many
+    of its next responses as `unmarked` says lack the completion marker.
     """
 
     def __init__(self) -> None:
@@ -33,6 +35,7 @@ class Model(Models):
         self.asked: list[ModelRequest] = []
         self.words: dict[str, str] = {}
         self.calls: list[list[tuple[str, dict[str, object]]]] = []
+        self.unmarked = 0
         self.gate = asyncio.Event()
         self.gate.set()
         self.busy = asyncio.Event()
@@ -50,7 +53,9 @@ class Model(Models):
             ToolCall(f"{request.turn_id}.{request.step}.{n}", tool, args)
             for n, (tool, args) in enumerate(wished)
         )
-        return ModelReply("" if calls else "so", calls, Usage(1, 1, 0, 1), "gated")
+        self.unmarked, bare = max(0, self.unmarked - 1), self.unmarked > 0
+        text = "" if calls else "so" if bare else completed("so", request)
+        return ModelReply(text, calls, Usage(1, 1, 0, 1), "gated")
 
     def inputs(self) -> list[str]:
         """The newest input of each request."""

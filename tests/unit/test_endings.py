@@ -9,9 +9,11 @@ import pytest
 from tests.support.spec import AGENT, SESSION, accepted, acquired, given
 from undivided.domain.agents import AGENT_STOPPED
 from undivided.domain.decisions import Decision
-from undivided.domain.endings import EMPTY_REPLY, OWNER, Ending, Fate, fate, stopped_outcome
+from undivided.domain.endings import OWNER, Ending, Fate, fate, fates_of, stopped_outcome
 from undivided.domain.events import items as i
 from undivided.domain.outcomes import (
+    EMPTY_REPLY,
+    MARKER_MISSING,
     Cancelled,
     Completed,
     Failed,
@@ -24,7 +26,7 @@ from undivided.domain.outcomes import (
 
 TURN = "trn_1"
 ENDING = Ending(TURN, 1, (("dec_2", "ntf_1"),))
-EMPTY = Incomplete(EMPTY_REPLY)
+EMPTY, MISSING = Incomplete(EMPTY_REPLY), Incomplete(MARKER_MISSING, "half")
 BUSY, NO = Failed("rate_limited", "later", retryable=True), Failed("refused", "no", retryable=False)
 SLOW = TimedOut(60)
 
@@ -133,6 +135,50 @@ class TestGivenUp:
         answer = ended(BUSY, BUSY, outcome, kind="daily_report", maxDeliveryAttempts=3)
         assert isinstance(answer.event, i.ItemDeadLettered)
         assert rule(answer) == "max_delivery_attempts"
+
+
+class TestTrace:
+    """An item that is over without a usable answer leaves one trace of that."""
+
+    @pytest.mark.parametrize(
+        ("outcomes", "kind", "reason"),
+        [
+            ((MISSING,), "a2a_message", "completion marker missing from reply"),
+            ((MISSING,), "human_chat", "completion marker missing from reply"),
+            ((EMPTY,), "human_chat", "empty reply from LLM-invoking item"),
+            ((EMPTY, EMPTY, EMPTY), "heartbeat", "empty reply from LLM-invoking item"),
+            ((SLOW, SLOW, SLOW), "a2a_message", "no answer within 60 s"),
+            ((NO,), "a2a_message", "refused: no"),
+        ],
+    )
+    def test_135_136_137_exactly_one(
+        self, outcomes: tuple[Outcome, ...], kind: str, reason: str
+    ) -> None:
+        """Beside what became of the item, in the same transaction."""
+        answer = ended(*outcomes, kind=kind)
+        trace = i.AgentIncomplete(
+            agent_id=AGENT, item_id="i1", turn_id=TURN, source_type=kind, task_id=None,
+            reason=reason,
+        )  # fmt: skip
+        assert answer.events == (answer.event, trace)
+
+    @pytest.mark.parametrize(
+        ("outcome", "kind"),
+        [(Completed("so"), "a2a_message"), (EMPTY, "a2a_message"), (BUSY, "a2a_message"),
+         (SLOW, "a2a_message"), (Cancelled("bob"), "a2a_message")],
+    )  # fmt: skip
+    def test_131_133_none(self, outcome: Outcome, kind: str) -> None:
+        """It was answered, is tried again, or somebody wanted it to end."""
+        assert ended(outcome, kind=kind).also == ()
+
+    def test_each_of_a_batch_has_its_own(self) -> None:
+        """They share the fate, not the trace."""
+        now = given(accepted("i1", "a2a_message"), accepted("i2", "a2a_message"), acquired())
+        names = (("dec_2", "ntf_1"), ("dec_3", "ntf_2"))
+        both = fates_of(now.agent, (now.item("i1"), now.item("i2")), MISSING,
+                        Ending(TURN, 1, names))  # fmt: skip
+        traces = [event for one in both for event in one.also]
+        assert [one.item_id for one in traces if isinstance(one, i.AgentIncomplete)] == ["i1", "i2"]
 
 
 class TestStopped:

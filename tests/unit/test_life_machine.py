@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tests.support.town import Hand, Town, finished, responded, started
 from undivided.domain import agents, mailbox, turn
 from undivided.domain.attention import Halt, at_yield_point, choose, known_only, what_is_due
-from undivided.domain.endings import EMPTY_REPLY, stopped_outcome
+from undivided.domain.endings import stopped_outcome
 from undivided.domain.errors import Full, NotFound, Rejected, StaleFlight
 from undivided.domain.events import items as i
 from undivided.domain.events import sessions as s
@@ -23,7 +23,7 @@ from undivided.domain.events.catalogue import Event
 from undivided.domain.history import provider_history, said_of
 from undivided.domain.invariants import HistoryCheck
 from undivided.domain.merging import RULE
-from undivided.domain.outcomes import Completed, Failed, Incomplete, Outcome, TimedOut
+from undivided.domain.outcomes import EMPTY_REPLY, Completed, Failed, Incomplete, Outcome, TimedOut
 from undivided.domain.policy import DEFAULT_POLICY
 from undivided.domain.state.agent import Focused, Idle, Suspended
 from undivided.domain.state.item import DeadLetter, ItemRow, Processing, Queued

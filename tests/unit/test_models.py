@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.unit.requests import request
 from undivided.domain.dialogue import ModelReply, ModelRequest, ToolSpec, Usage
 from undivided.domain.errors import ModelFailed, NotFound, Unavailable
-from undivided.domain.script import COMPLETION_MARKER
+from undivided.domain.marker import COMPLETION_MARKER
 from undivided.store.settings import Config, ModelProfile, Price
 from undivided.workers.model import Models, priced
 from undivided.workers.model_offline import answer_offline

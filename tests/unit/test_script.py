@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from tests.unit.requests import request
 from undivided.domain.calls import call_id
 from undivided.domain.dialogue import ModelRequest, Usage
-from undivided.domain.script import COMPLETION_MARKER, Rule, Script, choose, deltas
+from undivided.domain.marker import COMPLETION_MARKER
+from undivided.domain.script import Rule, Script, choose, deltas
 from undivided.domain.script_document import parse_script
 
 ANY_TEXT = st.text(st.characters(codec=None))

@@ -17,7 +17,17 @@ from pydantic.json_schema import models_json_schema
 
 from undivided.api import bodies
 from undivided.api.routes.health import Health, Readiness
-from undivided.api.shapes import accepted, agents, events, items, mind, people, records, sessions
+from undivided.api.shapes import (
+    accepted,
+    agents,
+    events,
+    items,
+    mind,
+    people,
+    records,
+    sessions,
+    why,
+)
 
 REF = "#/components/schemas/{name}"
 PYDANTIC_REF = "#/components/schemas/{model}"
@@ -63,6 +73,11 @@ PARAMETERS: dict[str, tuple[str, dict[str, Any]]] = {
     "type": ("only these types, separated by commas", {"type": "string"}),
     "category": ("only this category of types", {"type": "string"}),
     "status": ("only these statuses, separated by commas", {"type": "string"}),
+    "sourceType": ("the same as `type`", {"type": "string"}),
+    "counts": (
+        "also count the items by this",
+        {"type": "string", "enum": ["none", "sourceType"], "default": "none"},
+    ),
     "agentId": ("of this agent", {"type": "string"}),
     "userId": ("of this person; else of the owner", {"type": "string"}),
     "unread": ("only what was not seen yet", {"type": "boolean", "default": False}),
@@ -93,12 +108,14 @@ CALLS: dict[tuple[str, str], Call] = {
         streams=True),
     ("get", f"{AGENT}/mind"): _C(answer=mind.MindShape, takes=WHEN),
     ("get", f"{AGENT}/mailbox"): _C(
-        answer=mind.MailboxShape, takes=("type", "category", "status", "offset", *PAGE)),
+        answer=mind.MailboxShape, takes=("type", "sourceType", "category", "status", "offset",
+                                         "counts", *PAGE)),
     ("get", f"{AGENT}/decisions"): _C(answer=records.DecisionPage, takes=PAGE),
     ("get", f"{AGENT}/activities"): _C(answer=records.ActivityPage, takes=PAGE),
     ("get", f"{AGENT}/activity-logs"): _C(
         answer=records.ActivityLog, takes=("activityId", *PAGE)),
     ("get", "/api/items/{item_id}"): _C(answer=items.Item, takes=WHEN),
+    ("get", "/api/items/{item_id}/why"): _C(answer=why.Why, takes=WHEN),
     ("get", "/api/sessions"): _C(answer=sessions.SessionPage, takes=("agentId", *PAGE)),
     ("get", SESSION): _C(answer=sessions.Session, takes=WHEN),
     ("get", f"{SESSION}/messages"): _C(

@@ -25,7 +25,7 @@ from undivided.api.parts import Parts
 from undivided.api.shapes.accepted import MessageAnswer
 from undivided.api.shapes.items import times_of
 from undivided.api.sse import HEARTBEAT, frame
-from undivided.domain.outcomes import Completed
+from undivided.domain.outcomes import Completed, Incomplete
 from undivided.domain.state.item import TERMINAL, Done, ItemRow
 from undivided.store.conversing import Followed, Piece, Quiet, Step, follow_item
 from undivided.store.queries import items
@@ -141,9 +141,11 @@ async def _last(parts: Parts, item: Followed, step: Step) -> bytes | None:
 
 
 def reply_of(item: ItemRow) -> str | None:
-    """What the agent answered, where its turn completed."""
+    """What the agent answered: all of it, or what it said of an answer that is incomplete."""
     match item.phase:
         case Done(outcome=Completed(reply=reply)):
             return reply
+        case Done(outcome=Incomplete(reply=reply)):
+            return reply or None
         case _:
             return None

@@ -14,6 +14,7 @@ from undivided.domain.attention import kind_of
 from undivided.domain.decisions import Decision, DecisionType
 from undivided.domain.events.catalogue import Event
 from undivided.domain.events.items import (
+    AgentIncomplete,
     ItemCancelled,
     ItemCompleted,
     ItemDeadLettered,
@@ -23,6 +24,7 @@ from undivided.domain.events.items import (
 )
 from undivided.domain.mailbox import GiveUp, Retry, after_setback, summary_of
 from undivided.domain.outcomes import (
+    EMPTY_REPLY,
     Cancelled,
     Completed,
     Failed,
@@ -35,7 +37,6 @@ from undivided.domain.outcomes import (
 from undivided.domain.state.agent import AgentRow
 from undivided.domain.state.item import ItemRow
 
-EMPTY_REPLY = "empty_reply"
 OWNER = "owner"
 """Whom notices go to as long as nobody else is known."""
 
@@ -103,11 +104,31 @@ def _shared(first: Fate, item: ItemRow, names: tuple[str, str]) -> Fate:
     if first.notice is not None and isinstance(event, ItemDeadLettered):
         event = replace(event, notice_id=names[1])
         notice = replace(first.notice, notice_id=names[1], item_id=item.id)
-    return Fate(event, notice, first.retry_now)
+    return _traced(Fate(event, notice, first.retry_now), item)
 
 
 def fate(agent: AgentRow, item: ItemRow, outcome: Outcome, ending: Ending) -> Fate:
     """The item's fate after `outcome`."""
+    return _traced(_fate(agent, item, outcome, ending), item)
+
+
+def _traced(what: Fate, item: ItemRow) -> Fate:
+    """`what`, with one trace of it if the item is over without a usable answer."""
+    match what.event:
+        case ItemCompleted(outcome=Incomplete() | TimedOut() as outcome, turn_id=turn_id):
+            reason = _told(outcome)
+        case ItemDeadLettered(reason=reason, turn_id=turn_id):
+            pass
+        case _:
+            return what
+    trace = AgentIncomplete(
+        agent_id=item.agent_id, item_id=item.id, turn_id=turn_id, source_type=item.source_type,
+        task_id=item.payload.task_id, reason=reason,
+    )  # fmt: skip
+    return replace(what, also=(*what.also, trace))
+
+
+def _fate(agent: AgentRow, item: ItemRow, outcome: Outcome, ending: Ending) -> Fate:
     match outcome:
         case Completed():
             return _completed(agent, item, outcome, ending, "normal")

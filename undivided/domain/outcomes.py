@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from undivided.domain.value import Value
 
+EMPTY_REPLY = "empty reply from LLM-invoking item"
+MARKER_MISSING = "completion marker missing from reply"
+
 
 class Completed(Value, frozen=True, tag="completed"):
     """The turn said what it had to say; `reply` is what the caller gets."""
@@ -12,9 +15,13 @@ class Completed(Value, frozen=True, tag="completed"):
 
 
 class Incomplete(Value, frozen=True, tag="incomplete"):
-    """The turn ended without a usable answer; `reason` says what is missing."""
+    """The turn ended without a usable answer; `reason` says what is missing.
+
+    `reply` is what it said all the same.
+    """
 
     reason: str
+    reply: str = ""
 
 
 class Cancelled(Value, frozen=True, tag="cancelled"):

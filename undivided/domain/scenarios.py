@@ -23,3 +23,12 @@ SCENARIOS = (
 
 JUDGE = "judge"
 """The scenario of an interrupt judge's request, and the name of its model profile."""
+
+DELIBERATION = "deliberation"
+"""The scenario in which an agent sorts what waits."""
+
+COMMENT_RESPONSE = "comment_response"
+"""The scenario of a turn about a comment."""
+
+REQUIREMENT_ACTION = "requirement_action"
+"""The scenario of a turn about a requirement that asks for a decision."""

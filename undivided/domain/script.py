@@ -16,9 +16,7 @@ from msgspec import Struct
 from undivided.domain.calls import named_calls
 from undivided.domain.dialogue import ModelRequest, ToolCall, Usage
 from undivided.domain.errors import FailureKind
-
-COMPLETION_MARKER = "<<HANDLE_COMPLETE>>"
-"""What a model writes at the end of a reply to say that it has handled its focus."""
+from undivided.domain.marker import COMPLETION_MARKER
 
 INPUT = "{input}"
 """What stands in a scripted reply for the newest user-role content."""
@@ -102,11 +100,12 @@ def wants_marker(request: ModelRequest) -> bool:
 def completed(text: str, request: ModelRequest) -> str:
     """`text` with the completion marker at its end, where the request wants one.
 
-    A response that calls tools does not end the handling, so callers leave those alone.
+    A response that calls tools does not end the handling, so callers leave those alone; and
+    nothing said is an empty reply, which says nothing of being done.
     """
-    if not wants_marker(request) or COMPLETION_MARKER in text:
+    if not text.strip() or not wants_marker(request) or COMPLETION_MARKER in text:
         return text
-    return f"{text}\n{COMPLETION_MARKER}" if text else COMPLETION_MARKER
+    return f"{text}\n{COMPLETION_MARKER}"
 
 
 def deltas(text: str, chunks: int) -> tuple[str, ...]:

@@ -29,7 +29,8 @@ class StimulusType(Struct, frozen=True):
     `replaces` only the newest waits. `single_owner`: it answers one asker in one place, and never
     joins what others want. `protected` items are never deferred or dropped by the agent itself;
     `stale` says what becomes of one that has waited too long. `scheduled`: a clock sends it.
-    `sender` is who sends one when nobody says who did.
+    `sender` is who sends one when nobody says who did. `invoked_by` is the mark among an item's
+    extras with which it invokes the model although its type does not.
     """
 
     name: str
@@ -49,6 +50,7 @@ class StimulusType(Struct, frozen=True):
     stale: WhenStale = "keep"
     scheduled: bool = False
     sender: SenderRole = "system"
+    invoked_by: str | None = None
 
     @property
     def is_comment(self) -> bool:
@@ -80,7 +82,7 @@ _ALL = (
     _T(A2A_MESSAGE, "Agent Message", "🔗", "interaction", 2, "a2a", "a2a",
        merges_by="channelKey", sender="agent"),
     _T(TASK_STATUS_UPDATE, "Task Status", "📋", "task", 1, "task", None, invokes_model=False,
-       stale="drop"),
+       invoked_by="triggerExecution", stale="drop"),
     _T(TASK_COMMENT, "Task Comment", "💬", "task", 2, "comment_response", None,
        creates_activity=False, invokes_model=False, merges_by="taskId"),
     _T("requirement_comment", "Requirement Comment", "💬", "task", 2, "comment_response", None,
@@ -89,7 +91,7 @@ _ALL = (
     _T("session_reply", "Session Reply", "↩", "task", 1, "session_reply", "respond_in_session",
        single_owner=True),
     _T("requirement_update", "Requirement Update", "📝", "notification", 1,
-       "requirement_action", "internal", invokes_model=False),
+       "requirement_action", "internal", invokes_model=False, invoked_by="actionRequired"),
     _T(SYSTEM_EVENT, "System Event", "⚙", "system", 1, "system", "internal"),
     _T(CALLBACK_RESULT, "Callback Result", "↩", "system", 1, "callback", "internal",
        single_owner=True, stale="tell"),

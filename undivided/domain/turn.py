@@ -41,6 +41,9 @@ CUT_OFF = (
 SKIPPED = "skipped: the turn ended before this call was run"
 PREEMPTED = "skipped: preempted by {why} before this call was run; call it again if it is needed"
 
+NUDGED_REQUESTS = 24
+"""How many model requests a turn has at most once it was nudged."""
+
 
 class OpenCall(Struct, frozen=True):
     """A tool call without a result yet; `started` once it may have taken effect."""
@@ -60,7 +63,13 @@ class TurnState(Struct, frozen=True):
     responses: int = 0
     tool_calls: int = 0
     usage: Usage = Usage()
-    nudges: int = 0
+    nudges: tuple[s.NudgeReason, ...] = ()
+    nudged_at: int = 0
+    """How many responses there were when it was nudged last."""
+    replies: tuple[str, ...] = ()
+    """What it said when it called nothing more: before each nudge, and in the end."""
+    marked: bool = False
+    """One of those replies bore the completion marker."""
     newest: str | None = None
     """The newest live update or nudge, if there was one."""
 
@@ -80,13 +89,7 @@ def evolve(state: TurnState | None, event: Event) -> TurnState | None:
         return state
     match event:
         case s.ModelResponded():
-            return replace(
-                state,
-                said=(*state.said, AssistantSaid(event.text, event.calls)),
-                open=tuple(OpenCall(call) for call in event.calls),
-                responses=state.responses + 1,
-                usage=state.usage.plus(event.usage),
-            )
+            return _answered(state, event)
         case s.ToolCallStarted():
             return replace(state, open=_marked(state.open, event))
         case s.ToolCallFinished():
@@ -101,7 +104,7 @@ def evolve(state: TurnState | None, event: Event) -> TurnState | None:
         case s.TurnNudged():
             return replace(
                 state, said=(*state.said, UserSaid(event.content)), newest=event.content,
-                nudges=state.nudges + 1,
+                nudges=(*state.nudges, event.reason), nudged_at=state.responses,
             )  # fmt: skip
         case s.TurnSuspended():
             return replace(
@@ -113,6 +116,19 @@ def evolve(state: TurnState | None, event: Event) -> TurnState | None:
             )
         case _:
             return state
+
+
+def _answered(state: TurnState, event: s.ModelResponded) -> TurnState:
+    last = not event.calls
+    return replace(
+        state,
+        said=(*state.said, AssistantSaid(event.text, event.calls)),
+        open=tuple(OpenCall(call) for call in event.calls),
+        responses=state.responses + 1,
+        usage=state.usage.plus(event.usage),
+        replies=(*state.replies, event.text) if last else state.replies,
+        marked=state.marked or (last and event.marked),
+    )
 
 
 def _marked(calls: tuple[OpenCall, ...], event: s.ToolCallStarted) -> tuple[OpenCall, ...]:
@@ -163,13 +179,20 @@ NextStep = AskModel | RunTool | AnswerUnknown | EndWait | Finish | Exhausted
 
 
 def next_step(state: TurnState, max_requests: int) -> NextStep:
-    """What the turn needs now; `max_requests` 0 means no limit."""
+    """What the turn needs now; `max_requests` 0 means no limit.
+
+    What a nudge asks for has a limit of its own.
+    """
     if state.open:
         return _next_call(state.open[0])
     last = state.said[-1]
     if isinstance(last, AssistantSaid) and not last.calls:
         return Finish(last.content)
-    if max_requests and state.responses >= max_requests:
+    limit, used = max_requests, state.responses
+    if state.nudges:
+        limit = min(max_requests or NUDGED_REQUESTS, NUDGED_REQUESTS)
+        used -= state.nudged_at
+    if limit and used >= limit:
         return Exhausted(state.responses)
     return AskModel(state.responses)
 

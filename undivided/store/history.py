@@ -11,6 +11,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from undivided.domain.coordinates import ORIGIN, Coordinate
+from undivided.domain.placed import Placed
 from undivided.domain.recorded import Meta, Recorded
 from undivided.domain.state.agent import AgentRow, FlightRow, MemoryRow
 from undivided.domain.state.item import TERMINAL, ItemRow
@@ -57,16 +58,13 @@ SELECT txid, position, id::text, stream, version, type, schema, data::text, meta
        AND e.version = d.version
      WHERE j.tenant = %(tenant)s AND j.merged_into = ANY(%(ids)s)
     UNION
-    -- Between a deferral and the next decision about the item stands what brought it back.
-    SELECT e.* FROM decisions d
-      JOIN events e ON e.tenant = d.tenant AND e.stream = 'agent:' || d.agent_id
-       AND e.version > d.version AND e.version < coalesce(
-         (SELECT min(n.version) FROM decisions n
-           WHERE n.tenant = d.tenant AND n.item_id = d.item_id AND n.version > d.version),
-         9223372036854775807)
-       AND e.type = ANY(%(moves)s) AND e.data->>'item_id' = d.item_id
-     WHERE d.tenant = %(tenant)s AND d.item_id = ANY(%(ids)s)
-       AND d.type IN ('defer', 'preempt')) e
+    SELECT e.* FROM events e
+     WHERE e.tenant = %(tenant)s
+       AND e.type IN ('item.resurfaced', 'item.reprioritized', 'focus.answered',
+                      'turn.stop_requested')
+       AND coalesce(e.data->>'item_id', e.data->>'turn_id') = ANY(%(ids)s || ARRAY(
+         SELECT DISTINCT d.turn_id FROM decisions d
+          WHERE d.tenant = %(tenant)s AND d.item_id = ANY(%(ids)s) AND d.turn_id IS NOT NULL))) e
  WHERE (txid, position) <= (%(txid)s, %(position)s)
  ORDER BY stream, version"""
 
@@ -130,10 +128,7 @@ async def rows_of_items(
     database: Database, ids: list[str], at: Coordinate
 ) -> tuple[Rows, Coordinate]:
     """Items with their activities and decisions as they were, and when the last changed."""
-    values = {
-        "tenant": database.tenant, "ids": ids, "txid": at.txid, "position": at.position,
-        "moves": ["item.resurfaced", "focus.answered"],
-    }  # fmt: skip
+    values = {"tenant": database.tenant, "ids": ids, "txid": at.txid, "position": at.position}
     async with database.connection() as connection:
         cursor = await connection.execute(_OF_ITEMS, values)
         found = await cursor.fetchall()
@@ -141,6 +136,12 @@ async def rows_of_items(
     rows: Rows = {}
     fold(rows, [one.recorded for one in dated if one.recorded])
     return rows, max((one.coordinate for one in dated), default=ORIGIN)
+
+
+async def placed_events(database: Database, found: list[tuple[object, ...]]) -> list[Placed]:
+    """Events as a query found them, in the columns of `_EVENTS`; without names unknown here."""
+    dated = await _dated(database, found)
+    return [Placed(one.coordinate, one.recorded) for one in dated if one.recorded is not None]
 
 
 async def _from_snapshot(database: Database, stream: str, at: Coordinate) -> Past:

@@ -64,6 +64,11 @@ events = Table(
     CheckConstraint("bytes <= 262144", name="events_bounded"),
     Index("events_causation", text("(meta->>'causation')"),
           postgresql_where=text("meta ? 'causation'")),
+    # What is about an item or a turn and carries out no decision, by which it could be found.
+    Index("events_undecided", text("(coalesce(data->>'item_id', data->>'turn_id'))"),
+          postgresql_where=text(
+              "type IN ('item.resurfaced','item.reprioritized','focus.answered',"
+              "'turn.stop_requested')")),
 )  # fmt: skip
 
 streams = Table(

@@ -18,9 +18,11 @@ import time
 
 from undivided.domain import turn as t
 from undivided.domain.attention import Leave, kind_of
-from undivided.domain.endings import EMPTY_REPLY, stopped_outcome
+from undivided.domain.demand import invokes_model
+from undivided.domain.endings import stopped_outcome
 from undivided.domain.errors import Conflict, StaleFlight, Unavailable
 from undivided.domain.events import sessions as s
+from undivided.domain.finishing import Nudge, after_final, as_it_stands
 from undivided.domain.interrupts import Weighing
 from undivided.domain.outcomes import Completed, Failed, Incomplete, Outcome, outcome_name
 from undivided.domain.state.agent import Focused
@@ -106,32 +108,44 @@ class Driver:
         self, flight: Flight, signals: Signals
     ) -> tuple[Landing, tuple[s.ModelResponded, ...]]:
         """Take the turn to its landing; the final response is recorded with the end."""
-        policy, focus = flight.agent.policy, flight.agent.attention
-        if isinstance(focus, Focused) and focus.stop_by is not None:
-            return stopped_outcome(focus.stop_by), ()
-        if flight.turn.orphaned >= policy.max_delivery_attempts:
-            lost = f"its worker was lost {flight.turn.orphaned} times while it ran"
-            return Failed("flight_lost", lost, retryable=False), ()
-        if not kind_of(flight.item).invokes_model:
-            return Completed(""), ()
+        if (over := _at_once(flight)) is not None:
+            return over, ()
         self._hints.publish("tail", flight.agent.id.encode())
         while True:
-            match t.next_step(flight.state, policy.max_tool_iterations):
+            match t.next_step(flight.state, flight.agent.policy.max_tool_iterations):
                 case t.AskModel(step=step):
                     answer = await self._steps.ask(flight, signals, step)
                     if not isinstance(answer, s.ModelResponded):
-                        return answer, ()
-                    if not answer.calls:
-                        return _final(answer.text), (answer,)
-                    await self._steps.record(flight, answer)
+                        return _unanswered(flight.state, answer), ()
+                    then = self._then(flight, answer)
+                    if not isinstance(then, tuple):
+                        return then, (answer,)
+                    await self._steps.record(flight, answer, *then)
                 case (t.RunTool() | t.AnswerUnknown() | t.EndWait()) as call:
                     broken = await self._steps.answer(flight, signals, call)
                     if broken is not None:
                         return broken, ()
-                case t.Finish(text=text):
-                    return _final(text), ()
+                case t.Finish():
+                    then = self._then(flight)
+                    if not isinstance(then, tuple):
+                        return then, ()
+                    await self._steps.record(flight, *then)
                 case t.Exhausted(requests=requests):
-                    return Incomplete(f"max_tool_iterations: {requests} model requests"), ()
+                    spent = Incomplete(f"max_tool_iterations: {requests} model requests")
+                    return _unanswered(flight.state, spent), ()
+
+    def _then(self, flight: Flight, *last: s.ModelResponded) -> Outcome | tuple[s.TurnNudged, ...]:
+        """How the turn ends after its `last` response; or, if it goes on, with which nudge."""
+        state = flight.state
+        for answer in last:
+            if answer.calls:
+                return ()
+            state = t.evolve(state, answer) or state
+        offered = tuple(tool.name for tool in self._steps.offered(flight))
+        then = after_final(state, kind_of(flight.item), offered)
+        if isinstance(then, Nudge):
+            return (then.event(flight.turn.id, flight.epoch),)
+        return then
 
     def _tell(
         self, flight: Flight, outcome: Outcome, last: tuple[s.ModelResponded, ...], began: float
@@ -146,5 +160,20 @@ class Driver:
         )  # fmt: skip
 
 
-def _final(text: str) -> Outcome:
-    return Completed(text) if text.strip() else Incomplete(EMPTY_REPLY)
+def _at_once(flight: Flight) -> Outcome | None:
+    """How a turn ends that asks no model, or not again."""
+    focus, lost = flight.agent.attention, flight.turn.orphaned
+    if isinstance(focus, Focused) and focus.stop_by is not None:
+        return stopped_outcome(focus.stop_by)
+    if lost >= flight.agent.policy.max_delivery_attempts:
+        text = f"its worker was lost {lost} times while it ran"
+        return Failed("flight_lost", text, retryable=False)
+    if not any(invokes_model(item) for item in flight.items):
+        return Completed("")
+    return None
+
+
+def _unanswered(state: t.TurnState, landing: Landing) -> Landing:
+    """Where a turn lands that got no response: one that was asked to go on has spoken already."""
+    spoken = bool(state.nudges) and isinstance(landing, Failed | Incomplete)
+    return as_it_stands(state) if spoken else landing

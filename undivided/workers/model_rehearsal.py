@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from undivided.domain.dialogue import ModelReply, ModelRequest
 from undivided.domain.rehearsal import Recording, parse_recording, respond
+from undivided.domain.script import completed
 from undivided.store.model_sources import UPLOADED
 from undivided.workers.model_files import ParsedFiles, ParsedRecordings
 from undivided.workers.model_script import stream
@@ -31,9 +32,12 @@ class Rehearsals:
     ) -> ModelReply:
         """The recorded response to `request`.
 
+        What people and foreign agents said bears no completion marker, and counts as complete.
+
         Raises:
             ModelFailed: the request differs from the recorded one, or none is left.
         """
         reply = respond(await self._recording(source), request)
-        await stream(reply.text, 1, on_delta)
-        return replace(reply, model=f"rehearsal:{source}")
+        text = reply.text if reply.calls else completed(reply.text, request)
+        await stream(text, 1, on_delta)
+        return replace(reply, text=text, model=f"rehearsal:{source}")

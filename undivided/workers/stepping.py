@@ -5,6 +5,8 @@ Before each there is a short transaction, after each another; never one open mea
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
 from undivided.domain import turn as t
@@ -14,6 +16,7 @@ from undivided.domain.endings import stopped_outcome
 from undivided.domain.errors import ModelFailed, Unavailable
 from undivided.domain.events import sessions as s
 from undivided.domain.history import begun_by_agent, provider_history
+from undivided.domain.marker import Withheld, instructed, is_marked, stripped
 from undivided.domain.outcomes import Failed, Outcome, TimedOut
 from undivided.domain.state.session import TurnRunning
 from undivided.domain.tooling import Acts, Raised, Returned, Suspends
@@ -28,7 +31,7 @@ from undivided.workers.model import Models
 from undivided.workers.signals import Broken, Signals
 from undivided.workers.tools.registry import Tools
 from undivided.workers.tools.running import run_tool
-from undivided.workers.tools.tool import ToolContext
+from undivided.workers.tools.tool import Tool, ToolContext
 
 FIRST_TURN = 2
 """The version of a turn's start in a session where nothing was said before."""
@@ -50,20 +53,33 @@ class Steps:
         if halted is not None:
             return halted
         request = await self._request(flight, step)
-        topic = f"deltas:{flight.turn.id}"
-
-        def on_delta(text: str) -> None:
-            self._hints.publish(topic, msgspec.json.encode({"step": step, "text": _plain(text)}))
-
+        show, withheld = self._shows(flight, step), Withheld()
         try:
             reply = await signals.run(
-                self._models.complete(request, on_delta), self._left_s(flight)
+                self._models.complete(request, lambda piece: show(withheld.feed(piece))),
+                self._left_s(flight),
             )
         except ModelFailed as failed:
             return Failed(failed.kind, failed.detail, retryable=failed.kind != "refused")
         if isinstance(reply, Broken):
             return await self._broken(flight, reply)
+        show(withheld.finish())
         return _responded(flight, reply, step)
+
+    def _shows(self, flight: Flight, step: int) -> Callable[[str], None]:
+        """Hints what of a response can be shown while it is written."""
+        topic = f"deltas:{flight.turn.id}"
+
+        def show(text: str) -> None:
+            if text:
+                told = msgspec.json.encode({"step": step, "text": _plain(text)})
+                self._hints.publish(topic, told)
+
+        return show
+
+    def offered(self, flight: Flight) -> tuple[Tool, ...]:
+        """The tools that the turn's requests offer."""
+        return self._tools.for_context(flight.turn.scenario, flight.agent.tools)
 
     async def _request(self, flight: Flight, step: int) -> ModelRequest:
         agent, turn, policy = flight.agent, flight.turn, flight.agent.policy
@@ -77,15 +93,15 @@ class Steps:
             if len(before) < policy.history_max_messages:
                 before = begun_by_agent(before)
             said = (*before, *said)
-        offered = self._tools.for_context(turn.scenario, agent.tools)
+        instructions = agent.instructions or f"You are {agent.name}."
         return ModelRequest(
             agent_id=agent.id,
             definition=agent.definition,
             scenario=turn.scenario,
             profile=agent.model,
-            instructions=agent.instructions or f"You are {agent.name}.",
+            instructions=instructed(instructions, turn.scenario),
             history=provider_history(said, policy.history_max_messages, policy.history_max_tokens),
-            tools=tuple(tool.spec() for tool in offered),
+            tools=tuple(tool.spec() for tool in self.offered(flight)),
             turn_id=turn.id,
             session_id=turn.session_id,
             turn_index=turn.index,
@@ -118,8 +134,7 @@ class Steps:
             interrupted = await self._looking.before_call(flight)
             if interrupted is not None:
                 return interrupted
-        offered = self._tools.for_context(turn.scenario, flight.agent.tools)
-        tool = self._tools.resolve(call.tool, call.args, offered)
+        tool = self._tools.resolve(call.tool, call.args, self.offered(flight))
         key = t.idempotency_key(turn.id, call.id)
         if not run.again:
             await self.record(flight, s.ToolCallStarted(
@@ -167,7 +182,7 @@ class Steps:
                 return stopped_outcome(getattr(focus, "stop_by", None) or "a person")
 
     async def record(self, flight: Flight, *steps: s.ModelResponded | s.ToolCallStarted
-                      | s.ToolCallFinished) -> None:  # fmt: skip
+                      | s.ToolCallFinished | s.TurnNudged) -> None:  # fmt: skip
         """Record steps, and hint that something was."""
         await landing.record(self._log, flight, *steps)
         self._hints.publish("tail", flight.agent.id.encode())
@@ -188,11 +203,12 @@ def _responded(flight: Flight, reply: ModelReply, step: int) -> s.ModelResponded
     return s.ModelResponded(
         turn_id=flight.turn.id,
         step=step,
-        text=reply.text,
+        text=stripped(reply.text),
         calls=reply.calls,
         usage=reply.usage,
         model=reply.model,
         epoch=flight.epoch,
+        marked=is_marked(reply.text),
     )
 
 

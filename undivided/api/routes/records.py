@@ -8,6 +8,7 @@ from fastapi import APIRouter, Request, Response
 
 from undivided.api.answers import answer
 from undivided.api.asked import (
+    choice_of,
     cursor_for,
     cursor_of,
     limit_of,
@@ -52,7 +53,8 @@ async def get_mind(request: Request, agent_id: str) -> Response:
 async def get_mailbox(request: Request, agent_id: str) -> Response:
     """The mailbox: what waits, and the history, newest first.
 
-    `type`, `category` and `status` choose from the history; `type` wins over `category`.
+    `type` (or `sourceType`), `category` and `status` choose from the history; `type` wins over
+    `category`. With `counts=sourceType` the items of each type are counted.
     """
     reading = await reading_of(request, parts_of(request).database)
     wanted = _wanted(request)
@@ -82,6 +84,7 @@ def _wanted(request: Request) -> Wanted:
         types=types or None,
         category=category,
         statuses=statuses or None,
+        by_type=choice_of(request, "counts", ("none", "sourceType")) == "sourceType",
     )
 
 

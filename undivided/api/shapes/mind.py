@@ -130,10 +130,14 @@ class PastItem(Struct, frozen=True, rename="camel", kw_only=True):
     decisions: list[DecisionBrief]
     activity: ActivityBrief | None
     merged_into: str | UnsetType = UNSET
+    deferred_until: str | UnsetType = UNSET
 
 
 class MailboxShape(Struct, frozen=True, rename="camel", kw_only=True):
-    """A mailbox: what waits, best first, and the history, newest first."""
+    """A mailbox: what waits, best first, and the history, newest first.
+
+    `sourceTypeCounts` is there where `counts=sourceType` asked for it.
+    """
 
     queued: list[WaitingItem]
     queue_depth: int
@@ -141,6 +145,7 @@ class MailboxShape(Struct, frozen=True, rename="camel", kw_only=True):
     status_counts: dict[str, int]
     next_cursor: str | None
     position: str
+    source_type_counts: dict[str, int] | UnsetType = UNSET
 
 
 def mind_shape(mind: Mind) -> MindShape:
@@ -237,6 +242,7 @@ def mailbox_shape(box: Mailbox, wanted: Wanted, next_cursor: str | None) -> Mail
         status_counts=status_counts(box.agent, box.lost),
         next_cursor=next_cursor,
         position=box.position or "0-0",
+        source_type_counts=UNSET if box.by_type is None else box.by_type,
     )
 
 
@@ -251,7 +257,7 @@ def _past(item: ItemRow, decided: dict[str, Any], done: dict[str, ActivityBrief]
         queued_at=instant(item.queued_at), started_at=started,
         completed_at=times.completed_at, attempts=item.tries.picked,
         decisions=decided.get(item.id, []), activity=activity,
-        merged_into=times.merged_into or UNSET,
+        merged_into=times.merged_into or UNSET, deferred_until=times.deferred_until or UNSET,
     )  # fmt: skip
 
 

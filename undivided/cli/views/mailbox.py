@@ -65,7 +65,7 @@ def _what(item: Mapping[str, Any]) -> tuple[Text, Text]:
 
 
 def _waits(item: Mapping[str, Any]) -> Text:
-    later = item.get("notBefore")
+    later = item.get("notBefore") or item.get("deferredUntil")
     return state(item["status"]).append(f" until {later[11:19]}" if later else "")
 
 
@@ -78,6 +78,8 @@ def _fate(item: Mapping[str, Any]) -> Text:
     outcome = (item.get("activity") or {}).get("outcome")
     if into := item.get("mergedInto"):
         status.append(f" into {into}")
+    if later := item.get("deferredUntil"):
+        status.append(f" until {later[11:19]}")
     return status.append(f" ({outcome})") if outcome and outcome != item["status"] else status
 
 

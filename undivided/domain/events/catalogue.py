@@ -24,6 +24,7 @@ Event = (
     | items.ItemCompleted
     | items.ItemRequeued
     | items.ItemDeadLettered
+    | items.AgentIncomplete
     | items.ItemCancelled
     | items.ItemMerged
     | items.ItemDeferred
@@ -80,6 +81,7 @@ CATALOGUE: dict[type[Event], tuple[str, int]] = {
     items.ItemCompleted: ("item.completed", 1),
     items.ItemRequeued: ("item.requeued", 1),
     items.ItemDeadLettered: ("item.dead_lettered", 1),
+    items.AgentIncomplete: ("agent.incomplete", 1),
     items.ItemCancelled: ("item.cancelled", 1),
     items.ItemMerged: ("item.merged", 1),
     items.ItemDeferred: ("item.deferred", 1),

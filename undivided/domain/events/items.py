@@ -99,6 +99,20 @@ class ItemDeadLettered(Value, frozen=True, kw_only=True):
     decision: Decision
 
 
+class AgentIncomplete(Value, frozen=True, kw_only=True):
+    """An item is over and nobody got a usable answer: told once, beside what became of it.
+
+    `turn_id` is its last turn, `reason` what was missing or went wrong.
+    """
+
+    agent_id: str
+    item_id: str
+    turn_id: str
+    source_type: str
+    task_id: str | None
+    reason: str
+
+
 class ItemCancelled(Value, frozen=True, kw_only=True):
     """The item is over without having been handled; `turn_id` where it was in a turn."""
 

@@ -20,6 +20,8 @@ from undivided.domain.waits import Wait
 Resolution = Literal["returned", "raised", "interrupted", "skipped", "waited", "woken", "answered"]
 ResumeCause = Literal["orphaned", "yielded", "waited", "woken", "stopped", "answered", "preempted"]
 
+NudgeReason = Literal["marker_missing", "no_comment", "no_action"]
+
 
 class SessionOpened(Value, frozen=True, kw_only=True):
     """A conversation began; `binding` is where its replies are delivered, if anywhere."""
@@ -58,7 +60,10 @@ class TurnStarted(Value, frozen=True, kw_only=True):
 
 
 class ModelResponded(Value, frozen=True, kw_only=True):
-    """One model response; never asked for again. `step` counts them from 0 in the turn."""
+    """One model response; never asked for again. `step` counts them from 0 in the turn.
+
+    `text` is without the completion marker; `marked` says that there was one.
+    """
 
     turn_id: str
     step: int
@@ -67,6 +72,7 @@ class ModelResponded(Value, frozen=True, kw_only=True):
     usage: Usage
     model: str
     epoch: int
+    marked: bool = False
 
 
 class ToolCallStarted(Value, frozen=True, kw_only=True):
@@ -134,7 +140,7 @@ class TurnNudged(Value, frozen=True, kw_only=True):
     """The turn was asked, once, to go on: its last response left `reason` open."""
 
     turn_id: str
-    reason: Literal["marker_missing", "no_comment", "no_action"]
+    reason: NudgeReason
     content: str
     epoch: int
 

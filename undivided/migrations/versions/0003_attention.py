@@ -19,6 +19,8 @@ ALTER TABLE items ADD COLUMN merged_chars INTEGER DEFAULT 0 NOT NULL;
 ALTER TABLE items ADD COLUMN merged_into TEXT;
 ALTER TABLE sessions ADD COLUMN set_aside JSONB DEFAULT '[]' NOT NULL;
 
+CREATE INDEX events_undecided ON events ((coalesce(data->>'item_id', data->>'turn_id')))
+  WHERE type IN ('item.resurfaced','item.reprioritized','focus.answered','turn.stop_requested');
 CREATE INDEX items_joined ON items (tenant, merged_into) WHERE merged_into IS NOT NULL;
 CREATE INDEX items_merging ON items (tenant, agent_id, merge_key)
   WHERE status = 'queued' AND merge_key IS NOT NULL;
@@ -88,6 +90,7 @@ DROP TABLE notifications;
 DROP INDEX items_deferred;
 DROP INDEX items_merging;
 DROP INDEX items_joined;
+DROP INDEX events_undecided;
 ALTER TABLE sessions DROP COLUMN set_aside;
 ALTER TABLE items DROP COLUMN merged_into;
 ALTER TABLE items DROP COLUMN merged_chars;

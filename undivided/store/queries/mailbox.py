@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from undivided.domain.errors import NotFound
 from undivided.domain.recorded import agent_stream
@@ -75,6 +76,14 @@ SELECT i.id, i.seq FROM items i
  ORDER BY i.seq DESC LIMIT %(limit)s OFFSET %(offset)s"""
 
 
+_BY_TYPE = """
+SELECT i.source_type, count(*) FROM items i
+ WHERE i.tenant = %(tenant)s AND i.agent_id = %(id)s AND i.seq < %(before)s
+ GROUP BY i.source_type ORDER BY i.source_type"""
+LOST = ("cancelled", "dead_letter")
+"""How an item can be over that its agent does not count."""
+
+
 class Wanted(Struct, frozen=True, kw_only=True):
     """Which part of the timeline: filters, and where the page begins."""
 
@@ -84,6 +93,8 @@ class Wanted(Struct, frozen=True, kw_only=True):
     types: list[str] | None = None
     category: str | None = None
     statuses: list[str] | None = None
+    by_type: bool = False
+    """Whether to count the items of each type, which looks at all that ever arrived."""
 
 
 class Mailbox(Struct, frozen=True, kw_only=True):
@@ -95,7 +106,8 @@ class Mailbox(Struct, frozen=True, kw_only=True):
     decisions: tuple[DecisionRow, ...] = ()
     activities: tuple[ActivityRow, ...] = ()
     lost: dict[str, int] = {}
-    """How many items were cancelled and how many given up."""
+    """How many items are over otherwise than completed, by status."""
+    by_type: dict[str, int] | None = None
     position: str | None = None
 
 
@@ -113,7 +125,10 @@ async def mailbox(reading: Reading, agent_id: str, wanted: Wanted) -> Mailbox:
         found = await (_now if reading.at is None else _then)(reading, agent_id, wanted)
     if found is None:
         raise NotFound(f"there is no agent {agent_id[:128]!r}")
-    return found
+    if not wanted.by_type:
+        return found
+    rows = await reading.rows(_BY_TYPE, id=agent_id, before=found.agent.next_seq)
+    return replace(found, by_type=dict(rows))
 
 
 async def _now(reading: Reading, agent_id: str, wanted: Wanted) -> Mailbox | None:
@@ -143,7 +158,7 @@ async def _then(reading: Reading, agent_id: str, wanted: Wanted) -> Mailbox | No
         (item for item in past.items.values() if status_of(item) == "queued"),
         key=lambda item: (item.priority, item.seq),
     )
-    lost = {s: n for s, n in past.counts.items() if s in {"cancelled", "dead_letter"} and n}
+    lost = {s: n for s, n in past.counts.items() if s in LOST and n}
     return Mailbox(
         agent=past.agent,
         queue=tuple(queue[: wanted.limit]),

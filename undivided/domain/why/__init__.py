@@ -1,0 +1,1 @@
+"""Why: an item's whole story, in sentences that a person understands. Events in, sentences out."""
