@@ -30,6 +30,8 @@ class Policy(Value, frozen=True, rename="camel", kw_only=True):
     `history_max_messages` and `history_max_tokens`: what of a session a model is shown.
     `judge_model`: the profile of the interrupt judge; empty means the profile `judge` if there is
     one, else the agent's own, and `off` none.
+    `triage`: how an agent that has several things to do chooses: in a deliberation of its own, by
+    one short question to the model, or always by priority.
     `working_memory_entries`, `working_memory_chars`: the newest entries win; longer ones are
     cut.
     """
@@ -54,6 +56,7 @@ class Policy(Value, frozen=True, rename="camel", kw_only=True):
     working_memory_entries: int = 64
     working_memory_chars: int = 6_000
     judge_model: str = ""
+    triage: Literal["deliberation", "mini", "off"] = "deliberation"
 
 
 DEFAULT_POLICY = Policy()

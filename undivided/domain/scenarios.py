@@ -23,3 +23,6 @@ SCENARIOS = (
 
 JUDGE = "judge"
 """The scenario of an interrupt judge's request, and the name of its model profile."""
+
+DELIBERATION = "deliberation"
+"""The scenario of a turn that considers all that waits, before the agent chooses."""

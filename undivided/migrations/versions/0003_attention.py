@@ -10,6 +10,7 @@ down_revision = "0002"
 _UP = """
 ALTER TABLE agents ADD COLUMN deferred INTEGER DEFAULT 0 NOT NULL;
 ALTER TABLE agents ADD COLUMN user_id TEXT;
+ALTER TABLE agents ADD COLUMN last_triage JSONB;
 ALTER TABLE items ADD COLUMN merged INTEGER DEFAULT 0 NOT NULL;
 ALTER TABLE items ADD COLUMN merge_key TEXT;
 ALTER TABLE items ADD COLUMN weighed JSONB;
@@ -92,6 +93,7 @@ ALTER TABLE items DROP COLUMN merged_chars;
 ALTER TABLE items DROP COLUMN weighed;
 ALTER TABLE items DROP COLUMN merge_key;
 ALTER TABLE items DROP COLUMN merged;
+ALTER TABLE agents DROP COLUMN last_triage;
 ALTER TABLE agents DROP COLUMN user_id;
 ALTER TABLE agents DROP COLUMN deferred;
 """
