@@ -7,13 +7,14 @@ import re
 import sys
 from pathlib import Path
 
-from undivided.domain.events import agents, flights, items, people, sessions
+from undivided.domain.events import agents, flights, items, people, sessions, triage
 from undivided.domain.events.catalogue import CATALOGUE
 
 PAGE = Path(__file__).parent.parent / "docs" / "events.md"
 STREAMS = {
     agents: "`agent:<id>`: an agent's life, configuration and working memory",
     items: "`agent:<id>`: its mailbox (and `user:<id>`: what people are told)",
+    triage: "`agent:<id>`: what it considers before it chooses",
     flights: "`agent:<id>`: who holds it, and what its focus waits for",
     people: "`user:<id>`: what a person is told and asked",
     sessions: "`session:<id>`: turns and their steps",

@@ -40,8 +40,10 @@ ORDINARY = {"text"}
 ELSEWHERE = {
     ("domain/scenarios.py", "heartbeat"), ("domain/scenarios.py", "memory_consolidation"),
     ("domain/scenarios.py", "session_reply"), ("cli/views/agents.py", "heartbeat"),
+    ("domain/deliberation_prompt.py", "task_comment"),
+    ("domain/deliberation_prompt.py", "requirement_comment"),
 }  # fmt: skip
-"""Names that mean a scenario there, or the heading of an interval."""
+"""Names that mean a scenario or a tool there, or the heading of an interval."""
 
 
 def strays() -> Iterator[str]:

@@ -141,6 +141,9 @@ def _of_focus(heard: Heard, depth: int | None) -> Made:
         yield "agent:attention", {"state": "focused", "currentFocus": focus}
     elif heard.type in ENDS and data.get("turn_id") is not None:
         yield "agent:attention", {"state": "idle", "currentFocus": None}
+    elif heard.type == "triage.began":
+        yield "agent:attention", {"state": "deciding", "currentFocus": None}
+        return
     elif heard.type in ("focus.suspended", "focus.regained"):
         state = "suspended" if heard.type == "focus.suspended" else "focused"
         yield "agent:attention", {"state": state, "currentFocus": {"turnId": data["turn_id"]}}
@@ -197,7 +200,8 @@ def _item(heard: Heard) -> Data:
 def _decision(heard: Heard, made: Data) -> Data:
     return {
         "id": made["id"], "decisionType": made["type"], "rule": made["rule"],
-        "reasoning": made["reasoning"], "mailboxItemId": heard.data.get("item_id"),
+        "reasoning": made["reasoning"],
+        "mailboxItemId": heard.data.get("item_id", heard.data.get("primary")),
         "context": made["inputs"], "policyVersion": made["policy_version"],
         "createdAt": instant(heard.at),
     }  # fmt: skip

@@ -32,6 +32,8 @@ class Policy(Value, frozen=True, rename="camel", kw_only=True):
     longer is given up.
     `judge_model`: the profile of the interrupt judge; empty means the profile `judge` if there is
     one, else the agent's own, and `off` none.
+    `triage`: how an agent that has several things to do chooses: in a deliberation of its own, by
+    one short question to the model, or always by priority.
     `working_memory_entries`, `working_memory_chars`: the newest entries win; longer ones are
     cut.
     """
@@ -58,6 +60,7 @@ class Policy(Value, frozen=True, rename="camel", kw_only=True):
     judge_model: str = ""
     stale_after_s: float = 4 * 3600
     queued_ttl_s: float = 3 * 24 * 3600
+    triage: Literal["deliberation", "mini", "off"] = "deliberation"
 
 
 DEFAULT_POLICY = Policy()

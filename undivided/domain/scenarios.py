@@ -25,7 +25,7 @@ JUDGE = "judge"
 """The scenario of an interrupt judge's request, and the name of its model profile."""
 
 DELIBERATION = "deliberation"
-"""The scenario in which an agent sorts what waits."""
+"""The scenario of a turn that considers all that waits, before the agent chooses."""
 
 COMMENT_RESPONSE = "comment_response"
 """The scenario of a turn about a comment."""

@@ -20,6 +20,7 @@ from undivided.domain.events import items as i
 from undivided.domain.events import people as p
 from undivided.domain.events import sessions as s
 from undivided.domain.ids import session_id_of
+from undivided.domain.plans import Plan
 from undivided.domain.recorded import Recorded, agent_stream, session_stream
 from undivided.domain.waits import Approval
 
@@ -94,7 +95,9 @@ def renamed(recorded: Recorded, names: Names) -> Recorded:
 
 
 _FIELDS = ("session_id", "item_id", "turn_id", "notice_id", "notification_id",
-           "approval_id", "id")  # fmt: skip
+           "approval_id", "id", "into", "behind", "head", "primary")  # fmt: skip
+_LISTS = ("item_ids", "losers", "batch", "inline", "deferred", "dropped", "process", "defer",
+          "drop")  # fmt: skip
 
 
 def _renamed(value: Any, names: Names) -> Any:
@@ -106,12 +109,12 @@ def _renamed(value: Any, names: Names) -> Any:
             changed[field] = names.agent[1]
         elif field in _FIELDS and isinstance(there, str) and _ours(value):
             changed[field] = names.ids.get(there, there)
-        elif field in ("item_ids", "losers"):
+        elif field in _LISTS:
             changed[field] = tuple(names.ids.get(one, one) for one in there)
         elif field == "idempotency_key":
             turn, colon, call = there.partition(":")
             changed[field] = names.ids.get(turn, turn) + colon + call
-        elif isinstance(there, Decision | Approval | p.Action):
+        elif isinstance(there, Decision | Approval | p.Action | Plan):
             changed[field] = _renamed(there, names)
     return replace(value, **changed) if changed else value
 

@@ -20,6 +20,7 @@ from undivided.domain.dialogue import (
 )
 from undivided.domain.events import sessions as s
 from undivided.domain.events.catalogue import Event
+from undivided.domain.plans import Plan
 from undivided.domain.state.session import (
     TurnOver,
     TurnRow,
@@ -39,6 +40,7 @@ CUT_OFF = (
     "interrupted: the turn ended while this call was running; whether it took effect is unknown"
 )
 SKIPPED = "skipped: the turn ended before this call was run"
+PLANNED = "the plan is made"
 PREEMPTED = "skipped: preempted by {why} before this call was run; call it again if it is needed"
 
 NUDGED_REQUESTS = 24
@@ -72,6 +74,8 @@ class TurnState(Struct, frozen=True):
     """One of those replies bore the completion marker."""
     newest: str | None = None
     """The newest live update or nudge, if there was one."""
+    plan: Plan | None = None
+    """What a deliberation has decided."""
 
     @property
     def newest_input(self) -> str:
@@ -106,6 +110,8 @@ def evolve(state: TurnState | None, event: Event) -> TurnState | None:
                 state, said=(*state.said, UserSaid(event.content)), newest=event.content,
                 nudges=(*state.nudges, event.reason), nudged_at=state.responses,
             )  # fmt: skip
+        case s.DeliberationPlanned(plan=plan):
+            return replace(state, plan=plan)
         case s.TurnSuspended():
             return replace(
                 state,
@@ -185,6 +191,8 @@ def next_step(state: TurnState, max_requests: int) -> NextStep:
     """
     if state.open:
         return _next_call(state.open[0])
+    if state.plan is not None:
+        return Finish(state.plan.reasoning.strip() or PLANNED)
     last = state.said[-1]
     if isinstance(last, AssistantSaid) and not last.calls:
         return Finish(last.content)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
 from undivided.domain.events import agents as a
 from undivided.domain.events import flights as f
 from undivided.domain.events import items as i
+from undivided.domain.events import triage as t
 from undivided.domain.recorded import Recorded
 from undivided.domain.state.agent import (
     AgentRow,
@@ -16,6 +17,7 @@ from undivided.domain.state.agent import (
     Idle,
     Lifecycle,
     Suspended,
+    Triage,
 )
 
 TOUCHED = (
@@ -25,7 +27,12 @@ TOUCHED = (
     | i.ItemMerged | i.ItemDeferred | i.ItemResurfaced | i.ItemResumed | i.ItemDropped
     | i.ItemExpired
     | f.FocusAnswered | f.FocusSuspended | f.FocusRegained | f.StopRequested
+    | t.TriageBegan | t.TriageApplied
 )  # fmt: skip
+
+
+REASONING_KEPT = 500
+"""Characters of a triage's reasoning that stay in the row, which every decision reads."""
 
 
 def keys(recorded: Recorded) -> tuple[str, ...]:
@@ -56,6 +63,10 @@ def reduce(row: AgentRow | None, recorded: Recorded) -> AgentRow | None:
             return replace(row, waiting=row.waiting - 1, changed_at=at)
         case i.ItemResurfaced():
             return replace(row, waiting=row.waiting + 1, deferred=row.deferred - 1, changed_at=at)
+        case i.ItemCompleted() if _deliberates(row, event.turn_id):
+            return replace(row, waiting=row.waiting - 1, changed_at=at)
+        case t.TriageBegan() | t.TriageApplied():
+            return _triaging(row, event, at)
         case i.ItemCancelled() if not _in_focus(row, event.turn_id):
             return replace(row, waiting=row.waiting - 1, changed_at=at)
         case _:
@@ -95,7 +106,11 @@ def _attending(row: AgentRow, recorded: Recorded) -> AgentRow:
                 focus.stop_by,
             )  # fmt: skip
             return replace(row, attention=waiting, changed_at=at)
-        case f.FocusRegained() if not isinstance(focus, Idle):
+        case f.FocusRegained() if isinstance(focus, Focused):
+            return replace(
+                row, attention=replace(focus, epoch=event.epoch, since=at), changed_at=at
+            )
+        case f.FocusRegained() if isinstance(focus, Suspended):
             focused = Focused(
                 focus.turn_id, focus.session_id, focus.item_ids, event.epoch, at, focus.stop_by
             )
@@ -104,6 +119,29 @@ def _attending(row: AgentRow, recorded: Recorded) -> AgentRow:
             return replace(row, attention=replace(focus, stop_by=event.by), changed_at=at)
         case _:
             return _commanded(row, recorded)
+
+
+def _deliberates(row: AgentRow, turn_id: str | None) -> bool:
+    focus = row.attention
+    return isinstance(focus, Focused) and focus.mode == "deliberating" and focus.turn_id == turn_id
+
+
+def _triaging(row: AgentRow, event: t.TriageBegan | t.TriageApplied, at: datetime) -> AgentRow:
+    if isinstance(event, t.TriageBegan):
+        focused = Focused(
+            event.turn_id, event.session_id, (), event.epoch, at, mode="deliberating",
+            considered=event.item_ids,
+        )  # fmt: skip
+        return replace(row, attention=focused, changed_at=at)
+    triage = Triage(
+        turn_id=event.turn_id, primary=event.primary, batch=event.batch, inline=event.inline,
+        deferred=event.deferred, dropped=event.dropped,
+        reasoning=event.reasoning[:REASONING_KEPT], aborted=event.aborted, at=at,
+    )  # fmt: skip
+    over = _deliberates(row, event.turn_id)
+    return replace(
+        row, attention=Idle(at) if over else row.attention, last_triage=triage, changed_at=at
+    )
 
 
 def _commanded(row: AgentRow, recorded: Recorded) -> AgentRow:

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from undivided.domain.decisions import Decision
 from undivided.domain.events import agents as a
 from undivided.domain.events import items as i
+from undivided.domain.events import triage as t
 from undivided.domain.outcomes import outcome_name
 from undivided.domain.recorded import Recorded
 from undivided.domain.state.agent import MemoryRow
@@ -16,6 +17,7 @@ ENDING = i.ItemCompleted | i.ItemRequeued | i.ItemDeadLettered | i.ItemCancelled
 DECIDED = (
     i.ItemPicked | ENDING | i.ItemMerged | i.ItemDeferred | i.ItemResumed | i.ItemDropped
     | i.ItemExpired | i.ItemWeighed
+    | t.TriageApplied
 )  # fmt: skip
 ACTIVE = i.ItemPicked | ENDING
 
@@ -68,9 +70,10 @@ def reduce_decision(row: DecisionRow | None, recorded: Recorded) -> DecisionRow 
     if not isinstance(event, DECIDED):
         return row
     made: Decision = event.decision
+    about = event.primary if isinstance(event, t.TriageApplied) else event.item_id
     return DecisionRow(
         id=made.id, agent_id=event.agent_id, type=made.type, rule=made.rule,
-        reasoning=made.reasoning, item_id=event.item_id,
+        reasoning=made.reasoning, item_id=about,
         turn_id=getattr(event, "turn_id", None), inputs=made.inputs, losers=made.losers,
         policy_version=made.policy_version,
         version=recorded.version, made_at=recorded.at,

@@ -167,6 +167,7 @@ agents = Table(
     Column("merged", Integer, nullable=False, server_default=text("0")),
     Column("dropped", Integer, nullable=False, server_default=text("0")),
     Column("user_id", Text),
+    Column("last_triage", JSONB),
     PrimaryKeyConstraint("tenant", "id"),
     Index("agents_wanting", "id", postgresql_where=text("wants_worker")),
 )  # fmt: skip

@@ -8,9 +8,10 @@ from msgspec import Struct
 
 from undivided.api.answers import instant
 from undivided.domain.policy import Policy
-from undivided.domain.state.agent import AgentRow, Lifecycle
+from undivided.domain.state.agent import AgentRow, Focused, Lifecycle
 
-AttentionState = Literal["idle", "focused", "suspended"]
+AttentionState = Literal["idle", "deciding", "focused", "suspended"]
+"""`deciding`: a deliberation considers all that waits."""
 
 
 class Agent(Struct, frozen=True, rename="camel", kw_only=True):
@@ -57,5 +58,7 @@ def agent_shape(row: AgentRow, position: str) -> Agent:
 
 def attention_state(row: AgentRow) -> AttentionState:
     """The literal by which an agent's attention is known."""
+    if isinstance(row.attention, Focused) and row.attention.mode == "deliberating":
+        return "deciding"
     state: AttentionState = row.attention.__struct_config__.tag  # type: ignore[assignment]
     return state

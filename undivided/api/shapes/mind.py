@@ -11,7 +11,7 @@ from undivided.api.answers import instant, instant_or_none
 from undivided.api.shapes.agents import AttentionState, attention_state
 from undivided.api.shapes.items import times_of
 from undivided.domain.merging import summary_with
-from undivided.domain.state.agent import AgentRow, Focused, Idle, Suspended
+from undivided.domain.state.agent import AgentRow, Focused, Idle, Suspended, Triage
 from undivided.domain.state.item import ItemRow
 from undivided.domain.state.session import ActivityRow, DecisionRow
 from undivided.domain.stimuli import REGISTRY
@@ -85,6 +85,20 @@ class Memory(Struct, frozen=True, rename="camel", kw_only=True):
     noted_at: str
 
 
+class TriageShape(Struct, frozen=True, rename="camel", kw_only=True):
+    """What the last triage came to; `aborted` if its plan was discarded."""
+
+    process_item_id: str
+    batch_item_ids: tuple[str, ...]
+    inline_completed_ids: tuple[str, ...]
+    defer_item_ids: tuple[str, ...]
+    drop_item_ids: tuple[str, ...]
+    reasoning: str
+    aborted: bool
+    turn_id: str | None
+    timestamp: str
+
+
 class MindShape(Struct, frozen=True, rename="camel", kw_only=True):
     """What an agent attends to, what waits, what it decided lately, what it remembers."""
 
@@ -95,7 +109,7 @@ class MindShape(Struct, frozen=True, rename="camel", kw_only=True):
     queued_items: list[WaitingItem]
     deferred_items: list[WaitingItem]
     recent_decisions: list[DecisionBrief]
-    last_triage: None
+    last_triage: TriageShape | None
     working_memory: list[Memory]
     position: str
     suspension: Suspension | UnsetType = UNSET
@@ -160,7 +174,7 @@ def mind_shape(mind: Mind) -> MindShape:
         queued_items=[waiting_shape(item) for item in mind.queue],
         deferred_items=[waiting_shape(item) for item in mind.deferred],
         recent_decisions=[decision_brief(decision) for decision in mind.decisions],
-        last_triage=None,
+        last_triage=_triage(agent.last_triage),
         working_memory=[
             Memory(key=m.key, content=m.content, noted_at=instant(m.noted_at))
             for m in mind.memories
@@ -183,6 +197,17 @@ def _focus(mind: Mind) -> Focus | None:
         label=kind.label if kind else item.source_type, summary=summary_with(item),
         started_at=started, task_id=item.payload.task_id, turn_id=attention.turn_id,
         session_id=attention.session_id,
+    )  # fmt: skip
+
+
+def _triage(last: Triage | None) -> TriageShape | None:
+    if last is None:
+        return None
+    return TriageShape(
+        process_item_id=last.primary, batch_item_ids=last.batch,
+        inline_completed_ids=last.inline, defer_item_ids=last.deferred,
+        drop_item_ids=last.dropped, reasoning=last.reasoning, aborted=last.aborted,
+        turn_id=last.turn_id, timestamp=instant(last.at),
     )  # fmt: skip
 
 

@@ -145,7 +145,8 @@ def _attention(agent: AgentRow) -> State:
             return {
                 "state": "focused", "turnId": focus.turn_id, "sessionId": focus.session_id,
                 "itemIds": list(focus.item_ids), "since": _time(focus.since),
-                "stopBy": focus.stop_by,
+                "stopBy": focus.stop_by, "mode": focus.mode,
+                "considered": list(focus.considered),
             }  # fmt: skip
         case Suspended() as focus:
             return {

@@ -7,7 +7,7 @@ must decode for ever (`tests/golden`).
 
 from __future__ import annotations
 
-from undivided.domain.events import agents, flights, items, people, sessions
+from undivided.domain.events import agents, flights, items, people, sessions, triage
 
 Event = (
     agents.AgentCreated
@@ -35,6 +35,8 @@ Event = (
     | items.ItemReprioritized
     | items.ItemWeighed
     | items.NoticePosted
+    | triage.TriageBegan
+    | triage.TriageApplied
     | people.NotificationPosted
     | people.NotificationRead
     | people.NotificationsAllRead
@@ -63,6 +65,7 @@ Event = (
     | sessions.TurnNudged
     | sessions.TurnPreempted
     | sessions.MessagePosted
+    | sessions.DeliberationPlanned
     | sessions.TurnEnded
 )
 
@@ -92,6 +95,8 @@ CATALOGUE: dict[type[Event], tuple[str, int]] = {
     items.ItemReprioritized: ("item.reprioritized", 1),
     items.ItemWeighed: ("item.weighed", 1),
     items.NoticePosted: ("notice.posted", 1),
+    triage.TriageBegan: ("triage.began", 1),
+    triage.TriageApplied: ("triage.applied", 1),
     people.NotificationPosted: ("notification.posted", 1),
     people.NotificationRead: ("notification.read", 1),
     people.NotificationsAllRead: ("notifications.all_read", 1),
@@ -120,5 +125,6 @@ CATALOGUE: dict[type[Event], tuple[str, int]] = {
     sessions.TurnNudged: ("turn.nudged", 1),
     sessions.TurnPreempted: ("turn.preempted", 1),
     sessions.MessagePosted: ("message.posted", 1),
+    sessions.DeliberationPlanned: ("deliberation.planned", 1),
     sessions.TurnEnded: ("turn.ended", 1),
 }

@@ -13,6 +13,7 @@ from msgspec import field
 from undivided.domain.dialogue import ToolCall, Usage
 from undivided.domain.events.people import NotificationPriority
 from undivided.domain.outcomes import Outcome
+from undivided.domain.plans import Plan
 from undivided.domain.tooling import Effect
 from undivided.domain.value import Value
 from undivided.domain.waits import Wait
@@ -167,6 +168,14 @@ class MessagePosted(Value, frozen=True, kw_only=True):
     priority: NotificationPriority
     task_id: str | None = None
     requirement_id: str | None = None
+
+
+class DeliberationPlanned(Value, frozen=True, kw_only=True):
+    """The turn has decided about all that it considered; carrying it out ends the turn."""
+
+    turn_id: str
+    plan: Plan
+    epoch: int
 
 
 class TurnEnded(Value, frozen=True, kw_only=True):

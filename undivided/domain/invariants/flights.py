@@ -9,6 +9,7 @@ from msgspec import Struct
 from undivided.domain.events import flights as f
 from undivided.domain.events import items as i
 from undivided.domain.events import sessions as s
+from undivided.domain.events import triage as t
 from undivided.domain.invariants.finding import Finding, Transaction, broken, name_of
 from undivided.domain.placed import Placed
 
@@ -17,11 +18,12 @@ INVARIANT = 1
 DECIDED_IN_FLIGHT = (
     i.ItemPicked | i.ItemCompleted | i.ItemRequeued | i.ItemDeadLettered
     | i.ItemDeferred | i.ItemResumed | i.ItemWeighed | f.FocusSuspended | f.FocusRegained
+    | t.TriageBegan | t.TriageApplied
 )  # fmt: skip
 STEPS = (
     s.TurnStarted | s.ModelResponded | s.ToolCallStarted | s.ToolCallFinished
     | s.TurnSuspended | s.TurnResumed | s.TurnYielded | s.TurnUpdated | s.TurnNudged
-    | s.TurnPreempted | s.TurnEnded
+    | s.TurnPreempted | s.DeliberationPlanned | s.TurnEnded
 )  # fmt: skip
 
 

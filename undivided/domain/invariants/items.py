@@ -12,6 +12,7 @@ from msgspec import Struct
 from undivided.domain.coordinates import Coordinate
 from undivided.domain.events import items as i
 from undivided.domain.events import sessions as s
+from undivided.domain.events import triage as t
 from undivided.domain.invariants.finding import Finding, Transaction, broken, name_of
 from undivided.domain.placed import Placed
 from undivided.domain.recorded import agent_stream
@@ -53,6 +54,7 @@ class NothingLost:
         self._last_seq: dict[str, int] = {}
         self._open_turns: set[str] = set()
         self._set_aside: set[str] = set()
+        self._considered: dict[str, frozenset[str]] = {}
 
     def transaction(self, events: Transaction) -> Iterator[Finding]:
         """What one append does to items that its lifecycle does not allow."""
@@ -74,6 +76,7 @@ class NothingLost:
                     yield from self._moved(placed, event, None, event.turn_id)
                 case _:
                     pass
+        self._deliberations_over(events)
         yield from _unannounced(events)
 
     def finish(self) -> Iterator[Finding]:
@@ -99,8 +102,15 @@ class NothingLost:
                     self._set_aside.add(turn)
                 case s.TurnResumed(turn_id=turn):
                     self._set_aside.discard(turn)
+                case t.TriageBegan(turn_id=turn, item_ids=considered):
+                    self._considered[turn] = frozenset(considered)
                 case _:
                     pass
+
+    def _deliberations_over(self, events: Transaction) -> None:
+        for placed in events:
+            if isinstance(placed.recorded.event, s.TurnEnded):
+                self._considered.pop(placed.recorded.event.turn_id, None)
 
     def _accepted(self, placed: Placed, event: i.StimulusAccepted) -> Iterator[Finding]:
         item, last = event.item_id, self._last_seq.get(event.agent_id, 0)
@@ -128,6 +138,10 @@ class NothingLost:
         place = self._places.get(event.item_id)
         if place is not None and place.turn is None and origin in self._set_aside:
             origin = None  # it waits outside of its turn, which is over with it
+        if isinstance(event, i.ItemCompleted) and event.item_id in self._considered.get(
+            event.turn_id, ()
+        ):
+            origin = None  # a deliberation dealt with it while it waited
         if place is None or place.turn != origin or place.agent != event.agent_id:
             text = f"{name_of(event)} of item {event.item_id}, {_told(place)}"
             yield broken(NOTHING_LOST, "not_where_it_was", event.item_id, placed, text)

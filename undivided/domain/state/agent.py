@@ -19,7 +19,10 @@ class Idle(Value, frozen=True, tag="idle"):
 
 
 class Focused(Value, frozen=True, tag="focused"):
-    """A turn is at work on `item_ids`; `stop_by` names who asked it to stop."""
+    """A turn is at work on `item_ids`; `stop_by` names who asked it to stop.
+
+    In a deliberation there are none: those `considered` wait meanwhile, the head first.
+    """
 
     turn_id: str
     session_id: str
@@ -27,6 +30,8 @@ class Focused(Value, frozen=True, tag="focused"):
     epoch: int
     since: datetime
     stop_by: str | None = None
+    mode: Literal["working", "deliberating"] = "working"
+    considered: tuple[str, ...] = ()
 
 
 class Suspended(Value, frozen=True, tag="suspended"):
@@ -44,6 +49,20 @@ class Suspended(Value, frozen=True, tag="suspended"):
 
 
 Attention = Idle | Focused | Suspended
+
+
+class Triage(Value, frozen=True, kw_only=True):
+    """What the last triage came to, in short; see `triage.applied`."""
+
+    turn_id: str | None
+    primary: str
+    batch: tuple[str, ...]
+    inline: tuple[str, ...]
+    deferred: tuple[str, ...]
+    dropped: tuple[str, ...]
+    reasoning: str
+    aborted: bool
+    at: datetime
 
 
 class AgentRow(Value, frozen=True, kw_only=True):
@@ -76,6 +95,7 @@ class AgentRow(Value, frozen=True, kw_only=True):
     """Items that were discarded."""
     user_id: str | None = None
     """The person who wrote last."""
+    last_triage: Triage | None = None
 
 
 class FlightRow(Value, frozen=True, kw_only=True):

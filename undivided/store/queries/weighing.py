@@ -6,7 +6,7 @@ from undivided.domain.judging import DECISIONS_TOLD
 from undivided.domain.state.item import ItemRow
 from undivided.domain.state.session import DecisionRow
 from undivided.store.codec import row_decoder
-from undivided.store.database import Database
+from undivided.store.database import Connection, Database
 from undivided.store.queries.shortened import SHORT_ITEM
 
 QUEUE_TOLD = 50
@@ -26,8 +26,15 @@ async def around(
 ) -> tuple[tuple[ItemRow, ...], tuple[DecisionRow, ...]]:
     """What waits, best first and cut, and the last decisions, oldest first."""
     async with database.connection() as connection:
-        queue = await connection.execute(_QUEUE, (database.tenant, agent_id, QUEUE_TOLD))
-        items = tuple(_item_of(text) for (text,) in await queue.fetchall())
-        made = await connection.execute(_DECISIONS, (database.tenant, agent_id, DECISIONS_TOLD))
-        decisions = tuple(_decision_of(text) for (text,) in await made.fetchall())
+        return await around_in(connection, database.tenant, agent_id)
+
+
+async def around_in(
+    connection: Connection, tenant: str, agent_id: str
+) -> tuple[tuple[ItemRow, ...], tuple[DecisionRow, ...]]:
+    """The same, as a transaction sees it that is open already."""
+    queue = await connection.execute(_QUEUE, (tenant, agent_id, QUEUE_TOLD))
+    items = tuple(_item_of(text) for (text,) in await queue.fetchall())
+    made = await connection.execute(_DECISIONS, (tenant, agent_id, DECISIONS_TOLD))
+    decisions = tuple(_decision_of(text) for (text,) in await made.fetchall())
     return items, decisions[::-1]

@@ -7,8 +7,11 @@ from typing import Any
 
 import msgspec
 
+from undivided.domain.deliberation_prompt import DELIBERATION_TOOLS
+from undivided.domain.scenarios import DELIBERATION
 from undivided.domain.tooling import Raised, ToolOutcome
 from undivided.workers.tools.builtin import BUILT_IN
+from undivided.workers.tools.mailbox import COMPLETE_DELIBERATION, MAILBOX
 from undivided.workers.tools.people import PEOPLE
 from undivided.workers.tools.testing import EFFECTS, FAMILIES, TEST_TOOLS
 from undivided.workers.tools.tool import EVERYWHERE, Tool, ToolContext
@@ -18,15 +21,22 @@ class Tools:
     """Every tool of this process by name; test tools only if `test_tools`."""
 
     def __init__(self, test_tools: bool, more: Iterable[Tool] = ()) -> None:
-        registered = (*BUILT_IN, *PEOPLE, *(TEST_TOOLS if test_tools else ()), *more)
+        registered = (*BUILT_IN, *PEOPLE, *MAILBOX, *(TEST_TOOLS if test_tools else ()), *more)
         self._tools = {tool.name: tool for tool in registered}
+        tests = {tool.name for tool in TEST_TOOLS} if test_tools else set()
+        self._for_deliberation = DELIBERATION_TOOLS | tests
 
     def for_context(self, context: str, allowed: tuple[str, ...] | None) -> tuple[Tool, ...]:
-        """The tools a request of scenario `context` offers, of those `allowed` (None: all)."""
+        """The tools a request of scenario `context` offers, of those `allowed` (None: all).
+
+        A deliberation has only what is meant for one, whatever a tool says of itself.
+        """
         return tuple(
             tool
             for tool in self._tools.values()
-            if context in tool.contexts and (allowed is None or tool.name in allowed)
+            if context in tool.contexts
+            and (allowed is None or tool.name in allowed or tool is COMPLETE_DELIBERATION)
+            and (context != DELIBERATION or tool.name in self._for_deliberation)
         )
 
     def resolve(
