@@ -21,7 +21,7 @@ async def filled(api: Api, log: Log) -> dict[str, str]:
     ids["queued"] = (await api.post("/agents/ada/mailbox", COMMENT))["itemId"]
     ids["merged"] = (await api.post("/agents/ada/mailbox", COMMENT))["itemId"]
     for status in ("deferred", "dropped"):
-        body = {"sourceType": "heartbeat", "payload": {"content": "patrol"}}
+        body = {"sourceType": "system_event", "payload": {"content": "patrol"}}
         ids[status] = (await api.post("/agents/ada/mailbox", body))["itemId"]
     async with log.locked("ada") as tx:
         put_off = ItemDeferred(

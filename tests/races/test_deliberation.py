@@ -57,7 +57,7 @@ async def test_an_agent_manages_its_mailbox(log: Log, stage: Stage, settings: Se
         await hand.attend("ada")
     looked, *told = await results(stage)
     assert (looked["status"], looked["queueDepth"]) == ("ok", 3)
-    assert looked["currentFocus"]["label"] == "Review request"
+    assert looked["currentFocus"]["label"] == "Review Request"
     assert [one["id"] for one in looked["items"]] == [later, stale, kept]
     assert [one["type"] for one in looked["recentDecisions"]] == ["pick"]
     assert [one["status"] for one in told] == [
