@@ -364,3 +364,4 @@ class TestMini:
             looking = [one for one in hand.model.asked if one.scenario == "deliberation"]
         assert [bool(one.tools) for one in looking] == [True] * ROUNDS + [False]
         assert {tool.name for tool in looking[0].tools} == {"check_mailbox"}
+        assert {(one.temperature, one.max_tokens) for one in looking} == {(0.1, 8192)}

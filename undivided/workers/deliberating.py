@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TypedDict
+
 from undivided.domain import mini_triage
 from undivided.domain.events import sessions as s
 from undivided.domain.finishing import Nudge, reply_of
-from undivided.domain.mini_triage import MINI_TOOLS, MINI_TRIAGE
+from undivided.domain.mini_triage import MAX_TOKENS, MINI_TOOLS, MINI_TRIAGE, TEMPERATURE
 from undivided.domain.outcomes import Completed
 from undivided.domain.turn import PLANNED, TurnState
 from undivided.store.flights import Flight
@@ -19,6 +21,20 @@ def offered(flight: Flight, tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
     if not mini_triage.of_turn(flight.state, _candidates(flight)).may_look:
         return ()
     return tuple(tool for tool in tools if tool.name in MINI_TOOLS)
+
+
+class Sampling(TypedDict, total=False):
+    """How a request is to be answered, where that matters."""
+
+    temperature: float
+    max_tokens: int
+
+
+def sampling(flight: Flight) -> Sampling:
+    """A mini triage wants a short and sober answer; anything else what the profile says."""
+    if flight.turn.origin != MINI_TRIAGE:
+        return {}
+    return {"temperature": TEMPERATURE, "max_tokens": MAX_TOKENS}
 
 
 def deliberated(flight: Flight, state: TurnState) -> Completed | tuple[s.TurnNudged, ...]:

@@ -109,6 +109,7 @@ class Steps:
             step=step,
             newest_input=flight.state.newest_input,
             response_index=turn.responses_before + step,
+            **deliberating.sampling(flight),
         )
 
     async def answer(
