@@ -286,9 +286,42 @@ approvals = Table(
     Index("approvals_pending", "tenant", "agent_id", postgresql_where=text("status = 'pending'")),
 )
 
+callbacks = Table(
+    "callbacks",
+    METADATA,
+    _tenant(),
+    Column("id", Text, nullable=False),
+    Column("agent_id", Text, nullable=False),
+    Column("type", Text, nullable=False),
+    Column("delivery", Text, nullable=False),
+    Column("origin_session_id", Text, nullable=False),
+    Column("turn_id", Text),
+    Column("command", Text, nullable=False),
+    Column("note", Text, nullable=False),
+    Column("correlation_id", Text),
+    Column("wake_at", _AT),
+    Column("recurring_s", Double),
+    Column("registered_at", _AT, nullable=False),
+    Column("timeout_s", Double),
+    Column("host", Text),
+    Column("limit_s", Double),
+    Column("phase", JSONB, nullable=False),
+    Column("registered_by", Text, nullable=False),
+    Column("correlation", Text, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("changed_version", BigInteger, nullable=False),
+    Column("status", Text, nullable=False, info={"folded_as": "r.phase->>'status'"}),
+    PrimaryKeyConstraint("tenant", "id"),
+    Index("callbacks_of_agent", "tenant", "agent_id", "status"),
+    Index("callbacks_due", "wake_at", postgresql_where=text(
+        "status = 'pending' AND wake_at IS NOT NULL")),
+    Index("callbacks_running", "host", postgresql_where=text(
+        "type = 'background_exec' AND status IN ('pending','timed_out')")),
+)  # fmt: skip
+
 PROJECTED: tuple[Table, ...] = (
     agents, flights, items, sessions, turns, activities, decisions, memories, notices,
-    notifications, approvals,
+    notifications, approvals, callbacks,
 )  # fmt: skip
 """The tables that are folded from the log, in the order in which they are written."""
 

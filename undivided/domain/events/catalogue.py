@@ -7,7 +7,7 @@ must decode for ever (`tests/golden`).
 
 from __future__ import annotations
 
-from undivided.domain.events import agents, flights, items, people, sessions, triage
+from undivided.domain.events import agents, callbacks, flights, items, people, sessions, triage
 
 Event = (
     agents.AgentCreated
@@ -67,6 +67,11 @@ Event = (
     | sessions.MessagePosted
     | sessions.DeliberationPlanned
     | sessions.TurnEnded
+    | callbacks.CallbackRegistered
+    | callbacks.CallbackRearmed
+    | callbacks.CallbackResolved
+    | callbacks.CallbackCancelled
+    | callbacks.CallbackTimedOut
 )
 
 CATALOGUE: dict[type[Event], tuple[str, int]] = {
@@ -127,4 +132,9 @@ CATALOGUE: dict[type[Event], tuple[str, int]] = {
     sessions.MessagePosted: ("message.posted", 1),
     sessions.DeliberationPlanned: ("deliberation.planned", 1),
     sessions.TurnEnded: ("turn.ended", 1),
+    callbacks.CallbackRegistered: ("callback.registered", 1),
+    callbacks.CallbackRearmed: ("callback.rearmed", 1),
+    callbacks.CallbackResolved: ("callback.resolved", 1),
+    callbacks.CallbackCancelled: ("callback.cancelled", 1),
+    callbacks.CallbackTimedOut: ("callback.timed_out", 1),
 }

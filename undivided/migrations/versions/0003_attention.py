@@ -83,9 +83,40 @@ CREATE TABLE approvals (
 );
 CREATE INDEX approvals_by_time ON approvals (tenant, requested_at, id);
 CREATE INDEX approvals_pending ON approvals (tenant, agent_id) WHERE status = 'pending';
+
+CREATE TABLE callbacks (
+  tenant TEXT DEFAULT 'default' NOT NULL,
+  id TEXT NOT NULL,
+  agent_id TEXT NOT NULL,
+  type TEXT NOT NULL,
+  delivery TEXT NOT NULL,
+  origin_session_id TEXT NOT NULL,
+  turn_id TEXT,
+  command TEXT NOT NULL,
+  note TEXT NOT NULL,
+  correlation_id TEXT,
+  wake_at TIMESTAMPTZ,
+  recurring_s DOUBLE PRECISION,
+  registered_at TIMESTAMPTZ NOT NULL,
+  timeout_s DOUBLE PRECISION,
+  host TEXT,
+  limit_s DOUBLE PRECISION,
+  phase JSONB NOT NULL,
+  registered_by TEXT NOT NULL,
+  correlation TEXT NOT NULL,
+  version BIGINT NOT NULL,
+  changed_version BIGINT NOT NULL,
+  status TEXT NOT NULL,
+  PRIMARY KEY (tenant, id)
+);
+CREATE INDEX callbacks_of_agent ON callbacks (tenant, agent_id, status);
+CREATE INDEX callbacks_due ON callbacks (wake_at) WHERE status = 'pending' AND wake_at IS NOT NULL;
+CREATE INDEX callbacks_running ON callbacks (host)
+  WHERE type = 'background_exec' AND status IN ('pending','timed_out');
 """
 
 _DOWN = """
+DROP TABLE callbacks;
 DROP TABLE approvals;
 DROP TABLE notifications;
 DROP INDEX items_deferred;
