@@ -21,6 +21,7 @@ from undivided.api.shapes import (
     accepted,
     agents,
     events,
+    heartbeat,
     items,
     mind,
     people,
@@ -114,6 +115,9 @@ CALLS: dict[tuple[str, str], Call] = {
     ("get", f"{AGENT}/activities"): _C(answer=records.ActivityPage, takes=PAGE),
     ("get", f"{AGENT}/activity-logs"): _C(
         answer=records.ActivityLog, takes=("activityId", *PAGE)),
+    ("get", f"{AGENT}/heartbeat"): _C(answer=heartbeat.Heartbeat, takes=WHEN),
+    ("post", f"{AGENT}/heartbeat/trigger"): _C(answer=accepted.AcceptedItem, status=202),
+    ("post", f"{AGENT}/daily-report"): _C(answer=accepted.AcceptedItem, status=202),
     ("get", "/api/items/{item_id}"): _C(answer=items.Item, takes=WHEN),
     ("get", "/api/items/{item_id}/why"): _C(answer=why.Why, takes=WHEN),
     ("get", "/api/sessions"): _C(answer=sessions.SessionPage, takes=("agentId", *PAGE)),

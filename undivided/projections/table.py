@@ -15,6 +15,7 @@ from undivided.domain.events.catalogue import CATALOGUE
 from undivided.domain.events.items import NoticePosted
 from undivided.domain.recorded import Recorded
 from undivided.domain.state.agent import AgentRow, FlightRow, MemoryRow
+from undivided.domain.state.heartbeat import HeartbeatRow
 from undivided.domain.state.item import ItemRow
 from undivided.domain.state.people import ApprovalRow, NotificationRow
 from undivided.domain.state.session import (
@@ -24,7 +25,7 @@ from undivided.domain.state.session import (
     SessionRow,
     TurnRow,
 )
-from undivided.projections import agents, flights, items, people, records, sessions
+from undivided.projections import agents, flights, heartbeats, items, people, records, sessions
 
 Row = Struct
 Rows = dict[tuple[str, str], Any]
@@ -80,6 +81,8 @@ PROJECTIONS: tuple[Projection, ...] = (
                frozenset({"NotificationPosted", "NoticePosted"})),
     Projection("approvals", ApprovalRow, _types(people.ASKED), people.approval_keys,
                _by_row(people.reduce_approval), frozenset({"ApprovalRequested"})),
+    Projection("heartbeats", HeartbeatRow, _types(heartbeats.TOUCHED), heartbeats.keys,
+               _by_row(heartbeats.reduce), frozenset({"AgentCreated"})),
 )  # fmt: skip
 
 BY_TABLE = {projection.table: projection for projection in PROJECTIONS}

@@ -14,6 +14,7 @@ from undivided.domain.coordinates import ORIGIN, Coordinate
 from undivided.domain.placed import Placed
 from undivided.domain.recorded import Meta, Recorded
 from undivided.domain.state.agent import AgentRow, FlightRow, MemoryRow
+from undivided.domain.state.heartbeat import HeartbeatRow
 from undivided.domain.state.item import TERMINAL, ItemRow
 from undivided.domain.state.session import SessionRow, TurnOver, TurnRow
 from undivided.projections.items import keys as touched_items
@@ -83,6 +84,7 @@ class Past(Struct, kw_only=True):
     memories: dict[str, MemoryRow] = {}
     counts: dict[str, int] = {}
     """How many items were in each status."""
+    heartbeat: HeartbeatRow | None = None
 
     @property
     def coordinate(self) -> Coordinate:
@@ -207,6 +209,7 @@ def _open_rows(past: Past, recorded: Recorded) -> Rows:
         ("flights", past.flight),
         ("sessions", past.session),
         ("turns", past.turn),
+        ("heartbeats", past.heartbeat),
         *(("items", past.items.get(item_id)) for item_id in touched_items(recorded)),
     ):
         if row is not None:
@@ -220,6 +223,8 @@ def _put(past: Past, table: str, key: str, row: object) -> None:
             past.agent = row
         case FlightRow():
             past.flight = row
+        case HeartbeatRow():
+            past.heartbeat = row
         case SessionRow():
             past.session = row
         case TurnRow():

@@ -16,6 +16,7 @@ import signal
 import socket
 
 from undivided.domain.errors import Unavailable
+from undivided.store.commands.outlet import Outlet
 from undivided.store.database import Database
 from undivided.store.doorbell import Doorbell
 from undivided.store.fresh import fresh_id
@@ -26,6 +27,7 @@ from undivided.store.recordings import load_recording
 from undivided.store.schema import refuse_other_schema
 from undivided.store.settings import Settings
 from undivided.workers.attend import Attendant
+from undivided.workers.beats import Beats
 from undivided.workers.broker import Attendance
 from undivided.workers.drive import Driver
 from undivided.workers.model import Models
@@ -98,6 +100,8 @@ class Worker:
         self._attendance = Attendance(settings.redis_url, settings.namespace)
         self._attendant: Attendant | None = None
         self._swept: set[asyncio.Task[None]] = set()
+        self._beats = Beats(Outlet(self._log, self._doorbell, self._hints))
+        self._beating: asyncio.Task[int] | None = None
 
     async def start(self) -> None:
         """Open what the process needs; neither Postgres nor Redis must be there yet."""
@@ -121,6 +125,8 @@ class Worker:
     async def close(self) -> None:
         """Let go of everything."""
         await self._attendance.finish(1)
+        if self._beating is not None:
+            await asyncio.wait([self._beating])
         await self._models.aclose()
         await self._doorbell.close()
         await self._hints.close()
@@ -161,6 +167,7 @@ class Worker:
             self._database.clock.heard(swept.now)
             if swept.frozen:
                 logger.warning("ended the locks of frozen workers %s", ", ".join(swept.frozen))
+            self._beat()
             for turn_id in swept.stops:
                 attendant.stop_turn(turn_id)
             for agent_id in swept.agents:
@@ -172,6 +179,16 @@ class Worker:
                 await asyncio.sleep(0.02)
             else:
                 await asyncio.sleep(config.sweep_s)
+
+    def _beat(self) -> None:
+        """Bring agents what the clock has for them, beside the sweep, which waits for nothing."""
+        if self._beating is not None:
+            if not self._beating.done():
+                return
+            error = None if self._beating.cancelled() else self._beating.exception()
+            if error is not None:
+                logger.warning("beats put off: %s", error)
+        self._beating = asyncio.create_task(self._beats.look())
 
     async def _leave(self, attendant: Attendant, leaving: Leaving) -> None:
         """Stop claiming, reach the next yield points, break off what does not get there."""

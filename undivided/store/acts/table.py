@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from undivided.domain.approvals import AskPerson
+from undivided.domain.interval import SetHeartbeatInterval
 from undivided.domain.mailbox_tools import CheckMailbox, DeferItem, DropItem, PrioritizeItem
 from undivided.domain.notifications import Tell
 from undivided.domain.planning import CompleteDeliberation
 from undivided.domain.tooling import Act
-from undivided.store.acts import mailbox, people, triage
+from undivided.store.acts import heartbeat, mailbox, people, triage
 from undivided.store.acts.doing import Doing
 
 ACTS: dict[type[Act], Doing] = {
@@ -18,4 +19,5 @@ ACTS: dict[type[Act], Doing] = {
     DropItem: mailbox.DROPPING,
     PrioritizeItem: mailbox.PRIORITIZING,
     CompleteDeliberation: triage.COMPLETING,
+    SetHeartbeatInterval: heartbeat.SETTING_INTERVAL,
 }
