@@ -134,9 +134,9 @@ INSERT INTO heartbeats (tenant, id, lifecycle, interval_s, enabled, pace_s, next
               SELECT c.*, lag(c.interval_s) OVER (PARTITION BY c.tenant, c.stream
                                                   ORDER BY c.version) AS before
                 FROM (
-                  SELECT e.tenant, e.stream, e.version, e.recorded_at, coalesce(round(greatest(
-                           300, least(86400, (e.data->>'heartbeat_interval_s')::numeric)), 3)
-                           ::double precision, 21600) AS interval_s
+                  SELECT e.tenant, e.stream, e.version, e.recorded_at, round(greatest(
+                           300, least(86400, coalesce((e.data->>'heartbeat_interval_s')::numeric,
+                           21600))), 3)::double precision AS interval_s
                     FROM events e WHERE e.type IN ('agent.created', 'agent.configured')) c) b
            WHERE b.before IS NULL OR b.before <> b.interval_s
            ORDER BY tenant, stream, version DESC) s
