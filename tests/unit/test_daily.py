@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from tests.support.events import BEGAN
 from tests.support.spec import AGENT, Situation, given
-from tests.unit.test_heartbeat import MINUTES, MOMENTS, NOTHING, ZONES, item, later, row_of
+from tests.unit.test_active_hours import MINUTES, MOMENTS, ZONES
+from tests.unit.test_heartbeat import NOTHING, item, later, row_of
 from undivided.domain.beats import Brought, Moment, Seen
 from undivided.domain.daily_report import day_of, next_slot, report, report_asked_for
 from undivided.domain.events import agents as a

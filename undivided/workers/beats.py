@@ -10,7 +10,7 @@ from undivided.store.commands.outlet import Outlet
 
 logger = logging.getLogger("undivided.beats")
 
-AT_ONCE = 20
+AT_ONCE = 50
 ASLEEP_EVERY = 30
 """Every how many passes it looks for agents that something has reached in their deep sleep."""
 

@@ -126,7 +126,8 @@ class Worker:
         """Let go of everything."""
         await self._attendance.finish(1)
         if self._beating is not None:
-            await asyncio.wait([self._beating])
+            self._beating.cancel()
+            await asyncio.gather(self._beating, return_exceptions=True)
         await self._models.aclose()
         await self._doorbell.close()
         await self._hints.close()
