@@ -21,8 +21,9 @@ from undivided.domain.agents import CreateAgent
 from undivided.domain.errors import Rejected
 from undivided.domain.events import heartbeats as h
 from undivided.domain.events.agents import AgentConfigured
-from undivided.domain.events.items import StimulusAccepted
-from undivided.domain.events.sessions import ToolCallFinished, TurnStarted
+from undivided.domain.events.items import ItemDropped, StimulusAccepted
+from undivided.domain.events.sessions import ToolCallFinished, TurnEnded, TurnStarted
+from undivided.domain.outcomes import Incomplete
 from undivided.domain.policy import DEFAULT_POLICY
 from undivided.domain.recorded import agent_stream
 from undivided.domain.state.heartbeat import HeartbeatRow
@@ -210,6 +211,34 @@ class TestGivingWay:
         (turn,) = await stage.events(TurnStarted)
         assert turn.scenario == "heartbeat"
         assert "This is a heartbeat" in hand.model.inputs()[0]
+
+    async def test_a_beat_takes_the_place_of_one_that_somebody_sent(
+        self, log: Log, stage: Stage, settings: Settings
+    ) -> None:
+        """Of heartbeats only the newest waits."""
+        await born(log)
+        old = await send(log, "heartbeat", "patrol")
+        await due(log)
+        async with hired(settings) as hand:
+            await beating.ring(outlet(hand), "ada")
+        (dropped,) = await stage.events(ItemDropped)
+        assert dropped.item_id == old
+        async with log.locked("ada") as tx:
+            assert tx.agent.waiting == 1
+
+    async def test_a_beat_has_fewer_requests(
+        self, log: Log, stage: Stage, settings: Settings
+    ) -> None:
+        """Than a turn that somebody asked for."""
+        await born(log, heartbeatMaxToolIterations=2)
+        await due(log)
+        async with hired(settings) as hand:
+            await beating.ring(outlet(hand), "ada")
+            hand.model.calls = [[("test_return", {"value": "x"})] for _ in range(5)]
+            await hand.attend("ada")
+            assert len(hand.model.asked) == 2
+        (end,) = await stage.events(TurnEnded)
+        assert isinstance(end.outcome, Incomplete)
 
     async def test_a_stopped_agents_heart_does_not_beat(
         self, log: Log, stage: Stage, settings: Settings

@@ -25,6 +25,7 @@ from undivided.domain.heartbeat import beat, beat_asked_for, beats_at, sleeps_de
 from undivided.domain.heartbeat_prompt import prompt
 from undivided.domain.interval import SetHeartbeatInterval, wanted_interval
 from undivided.domain.outcomes import Completed
+from undivided.domain.policy import DEFAULT_POLICY, adopt, iterations_of
 from undivided.domain.state.heartbeat import HeartbeatRow
 from undivided.domain.state.item import Done, ItemRow, Queued, Tries
 from undivided.projections.table import fold
@@ -370,3 +371,14 @@ class TestPrompt:
         done = item(Done("trn", BEGAN, BEGAN, Completed("all is well")))
         text = prompt(NOTHING, done, BEGAN)
         assert "## Last heartbeat, 2026-01-01 00:00 UTC\nall is well" in text
+
+
+@pytest.mark.parametrize(
+    ("usual", "own", "beats", "chats"),
+    [(200, 30, 30, 200), (20, 30, 20, 20), (0, 30, 30, 0), (200, 0, 200, 200), (0, 0, 0, 0)],
+)
+def test_a_beat_has_fewer_requests(usual: int, own: int, beats: int, chats: int) -> None:
+    """0 means any number, of either limit."""
+    wanted = {"maxToolIterations": usual, "heartbeatMaxToolIterations": own}
+    policy = adopt(DEFAULT_POLICY, wanted)
+    assert (iterations_of(policy, "heartbeat"), iterations_of(policy, "chat")) == (beats, chats)

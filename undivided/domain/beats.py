@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from msgspec import Struct
@@ -76,17 +77,24 @@ class Seen(Struct, frozen=True, kw_only=True):
     """What is known when the clock's moment has come, under the agent's lock.
 
     `person`: a person's message waits or is being answered. `beat`, `report` and `consolidation`
-    are the last of each, if there was one. `news`: something has come, other than by the clock,
-    since the last consolidation.
+    are the last of each, if there was one. `older` is a heartbeat that waits, whoever sent it.
+    `news`: something has come, other than by the clock, since the last consolidation.
     """
 
     now: datetime
     there: ThereIs
     person: bool = False
     beat: ItemRow | None = None
+    older: ItemRow | None = None
     report: ItemRow | None = None
     consolidation: ItemRow | None = None
     news: bool = False
+
+    @property
+    def joinable(self) -> Mapping[str, ItemRow]:
+        """What waits and gives way to a new heartbeat, by its key."""
+        older = self.older
+        return {} if older is None or older.merge_key is None else {older.merge_key: older}
 
 
 class Brought(Struct, frozen=True):

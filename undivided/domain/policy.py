@@ -13,6 +13,7 @@ import msgspec
 
 from undivided.domain.errors import Invalid
 from undivided.domain.pace import SHORTEST_S
+from undivided.domain.scenarios import HEARTBEAT
 from undivided.domain.value import Value
 
 JUDGE_OFF = "off"
@@ -41,6 +42,7 @@ class Policy(Value, frozen=True, rename="camel", kw_only=True):
     cut.
     `heartbeat`: whether the agent's heart beats. `active_hours_start` and `active_hours_end`: the
     hours of the day, as `HH:MM` in `timezone`, in which it does; empty means at any hour.
+    `heartbeat_max_tool_iterations`: model requests of such a turn, if others may have more.
     `daily_report_at`: the time of day at which the agent is asked for a report; empty means never.
     `memory_consolidation_s`: how often it goes over what it remembers, if anything came; 0 means
     never.
@@ -75,9 +77,17 @@ class Policy(Value, frozen=True, rename="camel", kw_only=True):
     timezone: str = "UTC"
     daily_report_at: str = ""
     memory_consolidation_s: float = 4 * 3600
+    heartbeat_max_tool_iterations: int = 30
 
 
 DEFAULT_POLICY = Policy()
+
+
+def iterations_of(policy: Policy, scenario: str) -> int:
+    """How many model requests a turn may make; 0 means any number."""
+    own = policy.heartbeat_max_tool_iterations if scenario == HEARTBEAT else 0
+    return min((n for n in (policy.max_tool_iterations, own) if n), default=0)
+
 
 LARGEST = 2_147_483_647
 """What no parameter exceeds; as seconds 68 years, to which a time can still be added."""

@@ -28,5 +28,5 @@ def rings(
         brought = brings(Moment(agent, row, seen, item_id, room - len(commands)))
         events += brought.events
         commands += [brought.command] if brought.command is not None else []
-    accepted = accept(agent, tuple(commands)) if commands else ()
+    accepted = accept(agent, tuple(commands), seen.joinable) if commands else ()
     return (*accepted, *events)

@@ -87,6 +87,7 @@ async def seen_by(tx: AgentTx, row: HeartbeatRow) -> Seen:
         there=what_there_is(agent, len(beats), await _overdue(tx)),
         person=await _person(tx),
         beat=await _item(tx, row.item_id),
+        older=beats[0] if beats else None,
     )
     if row.consolidate_at is None or row.consolidate_at > now:
         return seen

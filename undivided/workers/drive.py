@@ -25,6 +25,7 @@ from undivided.domain.events import sessions as s
 from undivided.domain.finishing import Nudge, after_final, as_it_stands
 from undivided.domain.interrupts import Weighing
 from undivided.domain.outcomes import Completed, Failed, Incomplete, Outcome, outcome_name
+from undivided.domain.policy import iterations_of
 from undivided.domain.state.agent import Focused
 from undivided.domain.tooling import Suspends
 from undivided.store import interrupting, landing
@@ -112,7 +113,8 @@ class Driver:
             return over, ()
         self._hints.publish("tail", flight.agent.id.encode())
         while True:
-            match t.next_step(flight.state, flight.agent.policy.max_tool_iterations):
+            limit = iterations_of(flight.agent.policy, flight.turn.scenario)
+            match t.next_step(flight.state, limit):
                 case t.AskModel(step=step):
                     answer = await self._steps.ask(flight, signals, step)
                     if not isinstance(answer, s.ModelResponded):

@@ -58,9 +58,10 @@ async def _ask_for(
         row: HeartbeatRow | None = await tx.row("heartbeats", agent_id)
         if row is None or row.lifecycle == "deleted":
             raise NotFound(f"there is no agent {agent_id}")
-        brought = decide(Moment(tx.agent, row, await seen_by(tx, row), item_id, 1))
+        seen = await seen_by(tx, row)
+        brought = decide(Moment(tx.agent, row, seen, item_id, 1))
         commands = () if brought.command is None else (brought.command,)
-        events = (*accept(tx.agent, commands), *brought.events)
+        events = (*accept(tx.agent, commands, seen.joinable), *brought.events)
         appended = await tx.append(
             [tx.addition(*events)], meta, known={("heartbeats", row.id): row}
         )
