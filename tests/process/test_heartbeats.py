@@ -24,7 +24,7 @@ RULES = (
 
 async def test_three_workers_bring_each_of_them_once(crew: Crew) -> None:
     """And their turns are of the scenarios that the types say."""
-    await crew.agent("ada", *RULES, dailyReportAt="20:00")
+    await crew.agent("ada", *RULES, dailyReportAt="20:00", triage="off")
     await crew.send("ada", "news", kind="a2a_message")
     for _ in range(3):
         crew.hire()

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from undivided.domain.dialogue import ModelReply, ModelRequest, ToolCall, Usage, UserSaid
+from undivided.domain.errors import ModelFailed
 from undivided.domain.scenarios import JUDGE
 from undivided.domain.script import completed
 from undivided.store.config import default_config
@@ -27,7 +28,8 @@ class Model(Models):
     """A model that remembers what it was asked, and answers once its gate is open.
 
     `calls`: the tool calls of its next responses, one list each; then it only says "so". So many
-    of its next responses as `unmarked` says lack the completion marker.
+    of its next responses as `unmarked` says lack the completion marker. Requests of a `failing`
+    scenario are refused.
     """
 
     def __init__(self) -> None:
@@ -36,6 +38,7 @@ class Model(Models):
         self.words: dict[str, str] = {}
         self.calls: list[list[tuple[str, dict[str, object]]]] = []
         self.unmarked = 0
+        self.failing: set[str] = set()
         self.gate = asyncio.Event()
         self.gate.set()
         self.busy = asyncio.Event()
@@ -46,6 +49,8 @@ class Model(Models):
             return ModelReply(self.words.get(request.scenario, ""), (), Usage(), "gated")
         self.asked.append(request)
         self.busy.set()
+        if request.scenario in self.failing:
+            raise ModelFailed("refused", "as told")
         on_delta("s")
         await self.gate.wait()
         wished = self.calls.pop(0) if self.calls else []

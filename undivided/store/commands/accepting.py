@@ -16,6 +16,7 @@ from undivided.domain.recorded import Meta
 from undivided.domain.state.agent import AgentRow, Suspended
 from undivided.domain.state.item import ItemRow
 from undivided.domain.state.session import SessionRow
+from undivided.domain.triage import calls_away
 from undivided.store.commands.outlet import Outlet
 from undivided.store.database import Connection
 from undivided.store.idempotency import Effect
@@ -108,7 +109,8 @@ def _ring(
     """Ring for what waits now, when it may be picked.
 
     What joined another item is not rung for: that item is. But a turn that waits may have let it
-    pass before, and weighs it again now.
+    pass before, and weighs it again now. A deliberation that a person calls the agent away from
+    need not finish its model request.
     """
     joined = {e.event.item_id for e in appended.events if isinstance(e.event, ItemMerged)}
     moments = {event.held_s for event in accepted if event.item_id not in joined}
@@ -118,6 +120,8 @@ def _ring(
         outlet.wake(agent, moment)
     if not moments:
         outlet.announce(agent.id)
+    if calls_away(agent, accepted):
+        outlet.interrupt(agent)
 
 
 async def _accepted_before(tx: AgentTx, effect: Effect) -> Accepted:
