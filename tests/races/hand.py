@@ -22,6 +22,7 @@ from undivided.workers.attend import Attendant
 from undivided.workers.drive import Driver
 from undivided.workers.model import Models
 from undivided.workers.tools.registry import Tools
+from undivided.workers.tools.time import BACKGROUND_EXEC
 
 
 class Model(Models):
@@ -92,7 +93,7 @@ class Hand:
     def __init__(self, log: Log, locks: LockConnection, hints: Hints) -> None:
         self.log, self.locks, self.hints = log, locks, hints
         self.model, self.bell = Model(), Bell()
-        driver = Driver(log, self.model, Tools(test_tools=True), hints)
+        driver = Driver(log, self.model, Tools(test_tools=True, more=(BACKGROUND_EXEC,)), hints)
         self.attendant = Attendant(log, locks, driver, self.bell)
 
     async def attend(self, agent_id: str) -> None:

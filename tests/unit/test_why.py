@@ -15,7 +15,6 @@ from tests.support.spec import AGENT, SESSION, accepted, given
 from undivided.domain.coordinates import Coordinate
 from undivided.domain.decisions import Decision, DecisionType
 from undivided.domain.dialogue import Usage
-from undivided.domain.events import callbacks as c
 from undivided.domain.events import flights as f
 from undivided.domain.events import items as i
 from undivided.domain.events import people as p
@@ -35,7 +34,9 @@ from undivided.domain.why.words import RULE_SENTENCES
 
 TURN = "trn_1"
 BESIDE: set[type[Event]] = {
-    i.NoticePosted, i.AgentIncomplete, p.ApprovalRequested, c.CallbackTimedOut,
+    i.NoticePosted,
+    i.AgentIncomplete,
+    p.ApprovalRequested,
 }
 """Written in one append with what has a sentence that says what they say."""
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from undivided.domain.beats import Overdue
 from undivided.domain.errors import Invalid
 from undivided.domain.events.callbacks import (
     CallbackCancelled,
@@ -19,7 +20,6 @@ from undivided.domain.events.callbacks import (
     CallbackRearmed,
     CallbackRegistered,
     CallbackResolved,
-    CallbackTimedOut,
 )
 from undivided.domain.events.items import Payload, Sender
 from undivided.domain.mailbox import Accept
@@ -240,25 +240,12 @@ def answered(row: CallbackRow, item_id: str) -> CallbackResolved:
     )  # fmt: skip
 
 
-def timed_out(
-    rows: tuple[CallbackRow, ...], item_id: str, now: datetime
-) -> tuple[CallbackTimedOut, ...]:
-    """What is overdue, told to its agent in the heartbeat `item_id`."""
-    return tuple(
-        CallbackTimedOut(agent_id=row.agent_id, callback_id=row.id, item_id=item_id)
-        for row in rows
-        if is_overdue(row, now)
-    )
-
-
-def overdue_lines(rows: tuple[CallbackRow, ...], now: datetime) -> tuple[str, ...]:
-    """What a heartbeat says of each that is overdue."""
-    return tuple(
-        f"- {label(row)} ({row.type}): nothing for {(now - row.registered_at).total_seconds():.0f}s"
-        f", session {row.origin_session_id}"
-        for row in rows
-        if is_overdue(row, now)
-    )
+def overdue(row: CallbackRow, now: datetime) -> Overdue | None:
+    """What a heartbeat says of it, if it is overdue."""
+    if not is_overdue(row, now):
+        return None
+    elapsed_s = (now - row.registered_at).total_seconds()
+    return Overdue(row.id, label(row), elapsed_s, row.origin_session_id)
 
 
 def label(row: CallbackRow) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from undivided.domain.events import callbacks as c
+from undivided.domain.events.heartbeats import HeartbeatEnqueued
 from undivided.domain.recorded import Recorded
 from undivided.domain.state.callback import (
     CallbackRow,
@@ -16,13 +17,15 @@ from undivided.domain.state.callback import (
 
 EXPECTED = (
     c.CallbackRegistered | c.CallbackRearmed | c.CallbackResolved | c.CallbackCancelled
-    | c.CallbackTimedOut
+    | HeartbeatEnqueued
 )  # fmt: skip
 
 
 def callback_keys(recorded: Recorded) -> tuple[str, ...]:
-    """The callback that the event is about."""
+    """The callback that the event is about; a heartbeat tells of those that are overdue."""
     event = recorded.event
+    if isinstance(event, HeartbeatEnqueued):
+        return event.overdue
     return (event.callback_id,) if isinstance(event, EXPECTED) else ()
 
 
@@ -42,8 +45,10 @@ def reduce_callback(row: CallbackRow | None, recorded: Recorded) -> CallbackRow 
             return replace(row, phase=phase)
         case c.CallbackCancelled():
             return replace(row, phase=Withdrawn(at, event.by))
-        case c.CallbackTimedOut():
+        case HeartbeatEnqueued() if isinstance(row.phase, Pending):
             return replace(row, phase=TimedOut(at, event.item_id))
+        case _:
+            return row
 
 
 def _registered(event: c.CallbackRegistered, recorded: Recorded) -> CallbackRow:

@@ -16,6 +16,7 @@ from undivided.domain.events.items import NoticePosted
 from undivided.domain.recorded import Recorded
 from undivided.domain.state.agent import AgentRow, FlightRow, MemoryRow
 from undivided.domain.state.callback import CallbackRow
+from undivided.domain.state.heartbeat import HeartbeatRow
 from undivided.domain.state.item import ItemRow
 from undivided.domain.state.people import ApprovalRow, NotificationRow
 from undivided.domain.state.session import (
@@ -25,7 +26,16 @@ from undivided.domain.state.session import (
     SessionRow,
     TurnRow,
 )
-from undivided.projections import agents, callbacks, flights, items, people, records, sessions
+from undivided.projections import (
+    agents,
+    callbacks,
+    flights,
+    heartbeats,
+    items,
+    people,
+    records,
+    sessions,
+)
 
 Row = Struct
 Rows = dict[tuple[str, str], Any]
@@ -83,6 +93,8 @@ PROJECTIONS: tuple[Projection, ...] = (
                _by_row(people.reduce_approval), frozenset({"ApprovalRequested"})),
     Projection("callbacks", CallbackRow, _types(callbacks.EXPECTED), callbacks.callback_keys,
                _by_row(callbacks.reduce_callback), frozenset({"CallbackRegistered"})),
+    Projection("heartbeats", HeartbeatRow, _types(heartbeats.TOUCHED), heartbeats.keys,
+               _by_row(heartbeats.reduce), frozenset({"AgentCreated"})),
 )  # fmt: skip
 
 BY_TABLE = {projection.table: projection for projection in PROJECTIONS}

@@ -62,7 +62,8 @@ events = Table(
     Index("events_undecided", text("(coalesce(data->>'item_id', data->>'turn_id'))"),
           postgresql_where=text(
               "type IN ('item.resurfaced','item.reprioritized','focus.answered',"
-              "'turn.stop_requested')")),
+              "'turn.stop_requested')"
+              " OR (type = 'item.picked' AND data->'decision'->>'type' = 'triage')")),
 )  # fmt: skip
 
 streams = Table(

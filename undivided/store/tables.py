@@ -319,9 +319,47 @@ callbacks = Table(
         "type = 'background_exec' AND status IN ('pending','timed_out')")),
 )  # fmt: skip
 
+_DUE_AT = (
+    "CASE WHEN r.lifecycle = 'started' THEN"
+    " least(CASE WHEN r.enabled THEN r.next_at END, r.report_at, r.consolidate_at) END"
+)
+heartbeats = Table(
+    "heartbeats",
+    METADATA,
+    _tenant(),
+    Column("id", Text, nullable=False),
+    Column("lifecycle", Text, nullable=False),
+    Column("interval_s", Double, nullable=False),
+    Column("enabled", Boolean, nullable=False),
+    Column("pace_s", Double, nullable=False),
+    Column("next_at", _AT, nullable=False),
+    Column("judged_at", _AT, nullable=False),
+    Column("awake_at", _AT),
+    Column("streak", Integer, nullable=False),
+    Column("fingerprint", Text),
+    Column("last_at", _AT),
+    Column("item_id", Text),
+    Column("put_off", Boolean, nullable=False),
+    Column("report_time", Text, nullable=False),
+    Column("report_zone", Text, nullable=False),
+    Column("report_at", _AT),
+    Column("report_placed", Boolean, nullable=False),
+    Column("reported_day", Text),
+    Column("report_item_id", Text),
+    Column("consolidate_s", Double, nullable=False),
+    Column("consolidate_at", _AT),
+    Column("consolidated_seq", BigInteger, nullable=False),
+    Column("consolidated_at", _AT),
+    Column("consolidation_item_id", Text),
+    Column("due_at", _AT, info={"folded_as": _DUE_AT}),
+    PrimaryKeyConstraint("tenant", "id"),
+    Index("heartbeats_due", "due_at", postgresql_where=text("due_at IS NOT NULL")),
+    Index("heartbeats_asleep", "awake_at", postgresql_where=text("awake_at IS NOT NULL")),
+)  # fmt: skip
+
 PROJECTED: tuple[Table, ...] = (
     agents, flights, items, sessions, turns, activities, decisions, memories, notices,
-    notifications, approvals, callbacks,
+    notifications, approvals, callbacks, heartbeats,
 )  # fmt: skip
 """The tables that are folded from the log, in the order in which they are written."""
 

@@ -32,6 +32,7 @@ from undivided.domain.outcomes import (
     Outcome,
     outcome_name,
 )
+from undivided.domain.policy import iterations_of
 from undivided.domain.state.agent import Focused
 from undivided.domain.tooling import Suspends
 from undivided.store import interrupting, landing
@@ -124,7 +125,8 @@ class Driver:
             return over, ()
         self._hints.publish("tail", flight.agent.id.encode())
         while True:
-            match t.next_step(flight.state, flight.agent.policy.max_tool_iterations):
+            limit = iterations_of(flight.agent.policy, flight.turn.scenario)
+            match t.next_step(flight.state, limit):
                 case t.AskModel(step=step):
                     answer = await self._steps.ask(flight, signals, step)
                     if not isinstance(answer, s.ModelResponded):

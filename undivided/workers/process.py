@@ -128,6 +128,7 @@ class Worker:
                     await asyncio.wait_for(leaving.begun.wait(), RETRY_S)
         for task in (stops, timers):
             task.cancel()
+        await asyncio.gather(stops, timers, return_exceptions=True)
 
     async def close(self) -> None:
         """Let go of everything."""

@@ -9,12 +9,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+from collections.abc import Awaitable
 
 from undivided.domain.callbacks import Ended
-from undivided.domain.errors import Unavailable
+from undivided.domain.errors import Unavailable, Undivided
+from undivided.domain.state.callback import CallbackRow
 from undivided.store.commands import callbacks
 from undivided.store.commands.outlet import Outlet
 from undivided.workers.background.processes import Processes
+from undivided.workers.beats import Beats
 
 logger = logging.getLogger("undivided.timers")
 
@@ -24,6 +27,7 @@ class Timers:
 
     def __init__(self, outlet: Outlet, processes: Processes) -> None:
         self._outlet, self._processes, self._host = outlet, processes, socket.gethostname()
+        self._beats = Beats(outlet)
 
     async def run(self, every_s: float) -> None:
         """Look every so many seconds, until cancelled; a database that is away is waited for."""
@@ -37,16 +41,26 @@ class Timers:
             await asyncio.sleep(every_s)
 
     async def tick(self) -> None:
-        """Deliver what is there to be delivered."""
+        """Deliver what is there; what fails for one agent keeps no other waiting."""
         log = self._outlet.log
         for row in await callbacks.due_wakeups(log):
-            await callbacks.fire(self._outlet, row)
+            await self._try(row, callbacks.fire(self._outlet, row))
         for row in await callbacks.running_on(log, self._host):
-            match self._processes.look(row, log.database.clock.now()):
-                case "startable":
-                    await self._processes.start(row)
-                case "running":
-                    pass
-                case Ended() as ended:
-                    if await callbacks.complete(self._outlet, row, ended):
-                        self._processes.forget(row)
+            await self._try(row, self._look_after(row))
+        await self._beats.look()
+
+    async def _look_after(self, row: CallbackRow) -> None:
+        match self._processes.look(row, self._outlet.log.database.clock.now()):
+            case "startable":
+                await self._processes.start(row)
+            case "running":
+                pass
+            case Ended() as ended:
+                if await callbacks.complete(self._outlet, row, ended):
+                    self._processes.forget(row)
+
+    async def _try(self, row: CallbackRow, work: Awaitable[object]) -> None:
+        try:
+            await work
+        except (Undivided, OSError) as error:
+            logger.warning("callback=%s agent=%s put off: %s", row.id, row.agent_id, error)

@@ -70,11 +70,3 @@ class CallbackCancelled(Value, frozen=True, kw_only=True):
     agent_id: str
     callback_id: str
     by: str
-
-
-class CallbackTimedOut(Value, frozen=True, kw_only=True):
-    """It is overdue, and the heartbeat `item_id` tells its agent so, once."""
-
-    agent_id: str
-    callback_id: str
-    item_id: str

@@ -32,7 +32,7 @@ SELECT to_jsonb(c)::text FROM callbacks c
  WHERE c.tenant = %s AND c.status = 'pending' AND c.wake_at <= clock_timestamp()
  ORDER BY c.wake_at LIMIT %s"""
 _RUNNING = """
-SELECT to_jsonb(c)::text FROM callbacks c
+SELECT to_jsonb(c)::text, clock_timestamp() FROM callbacks c
  WHERE c.tenant = %s AND c.host = %s AND c.type = 'background_exec'
    AND c.status IN ('pending', 'timed_out')
  ORDER BY c.registered_at"""
@@ -49,7 +49,10 @@ async def running_on(log: Log, host: str) -> tuple[CallbackRow, ...]:
     """The processes that were registered for a host and whose end nobody has told yet."""
     async with log.database.connection() as connection:
         cursor = await connection.execute(_RUNNING, (log.database.tenant, host))
-        return tuple(_callback_of(text) for (text,) in await cursor.fetchall())
+        found = await cursor.fetchall()
+    for _, now in found[:1]:
+        log.database.clock.heard(now)
+    return tuple(_callback_of(text) for text, _ in found)
 
 
 async def fire(outlet: Outlet, seen: CallbackRow) -> bool:

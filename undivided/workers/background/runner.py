@@ -10,6 +10,7 @@ can; then `pid`, and at the end `result`, each written whole or not at all.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -64,13 +65,13 @@ def _run(command: str, limit_s: float, cwd: str) -> dict[str, object]:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the command with all that it started: gently, then not."""
+    """End the command with all that it started: gently, then what is left of it not."""
     os.killpg(process.pid, signal.SIGTERM)
-    try:
+    with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(GRACE_S)
-    except subprocess.TimeoutExpired:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    process.wait()
 
 
 class _Tail:

@@ -11,6 +11,7 @@ from undivided.domain.deliberation_prompt import DELIBERATION_TOOLS
 from undivided.domain.scenarios import DELIBERATION
 from undivided.domain.tooling import Raised, ToolOutcome
 from undivided.workers.tools.builtin import BUILT_IN
+from undivided.workers.tools.heartbeat import HEARTBEATS
 from undivided.workers.tools.mailbox import COMPLETE_DELIBERATION, MAILBOX
 from undivided.workers.tools.people import PEOPLE
 from undivided.workers.tools.testing import EFFECTS, FAMILIES, TEST_TOOLS
@@ -26,7 +27,8 @@ class Tools:
 
     def __init__(self, test_tools: bool, more: Iterable[Tool] = ()) -> None:
         tests_too = TEST_TOOLS if test_tools else ()
-        registered = (*BUILT_IN, *PEOPLE, *MAILBOX, *TIME, *tests_too, *more)
+        ours = (*BUILT_IN, *PEOPLE, *MAILBOX, *HEARTBEATS, *TIME)
+        registered = (*ours, *tests_too, *more)
         self._tools = {tool.name: tool for tool in registered}
         tests = {tool.name for tool in TEST_TOOLS} if test_tools else set()
         self._for_deliberation = DELIBERATION_TOOLS | tests
