@@ -114,7 +114,11 @@ class TestWakeups:
         """As a `callback_result` with its origin."""
         await create(log, "ada")
         await send(log, "human_chat", "remind me", role="user", sender="bob")
-        wish = {"at": "2020-01-01T00:00:00Z", "delivery": "in_session", "note": "now"}
+        wish: dict[str, object] = {
+            "at": "2020-01-01T00:00:00Z",
+            "delivery": "in_session",
+            "note": "now",
+        }
         async with worker(settings, processes) as (hand, timers):
             hand.model.calls = [[("schedule_wakeup", wish)]]
             await hand.attend("ada")
@@ -132,7 +136,7 @@ class TestWakeups:
         await create(log, "ada")
         await send(log, "system_event", "plan")
         async with worker(settings, processes) as (hand, timers):
-            wish = {"at": "2020-01-01T00:00:07Z", "recurring_seconds": 60}
+            wish: dict[str, object] = {"at": "2020-01-01T00:00:07Z", "recurring_seconds": 60}
             hand.model.calls = [[("schedule_wakeup", wish)]]
             await hand.attend("ada")
             await timers.tick()

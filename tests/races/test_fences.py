@@ -15,12 +15,12 @@ from undivided.domain import agents
 from undivided.domain.errors import Conflict, StaleFlight
 from undivided.domain.events.flights import FlightAcquired, FlightFenced
 from undivided.domain.events.sessions import ModelResponded, ToolCallFinished, TurnEnded
+from undivided.domain.memory import NoteMemory
 from undivided.domain.outcomes import Failed
 from undivided.domain.policy import DEFAULT_POLICY
 from undivided.domain.recorded import agent_stream
-from undivided.domain.tooling import Noted
 from undivided.domain.waits import Sleep
-from undivided.store import landing
+from undivided.store import acting, landing
 from undivided.store.flights import Flight
 from undivided.store.log import Addition, Log
 from undivided.store.settings import Settings
@@ -46,8 +46,8 @@ def finished(flight: Flight) -> ToolCallFinished:
 
 LATE: dict[str, Callable[[Log, Flight], Awaitable[Any]]] = {
     "record": lambda log, flight: landing.record(log, flight, finished(flight)),
-    "record_noting": lambda log, flight: landing.record_noting(
-        log, flight, finished(flight), [Noted("key", "content")]
+    "act": lambda log, flight: acting.act(
+        log, flight, flight.state.open[0].call, NoteMemory("key", "content")
     ),
     "suspend": lambda log, flight: landing.suspend(
         log, flight, flight.state.open[0].call.id, Sleep(1)

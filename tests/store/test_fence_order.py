@@ -11,9 +11,8 @@ from tests.support.servers import Database
 from tests.support.waiting import waits_for_lock
 from undivided.domain.errors import Corrupt, StaleFlight
 from undivided.domain.events.flights import FlightAcquired
-from undivided.domain.events.sessions import ToolCallFinished
-from undivided.domain.tooling import Noted
-from undivided.store import landing
+from undivided.domain.memory import NoteMemory
+from undivided.store import acting, landing
 from undivided.store.checking import check
 from undivided.store.flights import QUEUE_SEEN, Flight
 from undivided.store.log import Log
@@ -52,11 +51,7 @@ async def test_a_note_that_meets_a_take_over_does_not_stand_in_its_way(
         await landing.record(log, flight, response(flight, "", "note"))
         (call,) = flight.state.open
         async with log.locked("ada", QUEUE_SEEN) as tx:
-            finished = ToolCallFinished(
-                turn_id=flight.turn.id, call_id=call.call.id, tool="note", resolution="returned",
-                content="", epoch=flight.epoch,
-            )  # fmt: skip
-            noting = landing.record_noting(log, flight, finished, [Noted("key", "content")])
+            noting = acting.act(log, flight, call.call, NoteMemory("key", "content"))
             late = asyncio.create_task(noting)
             await waits_for_lock(database.owner_url, "undivided")
             acquired = FlightAcquired(agent_id="ada", epoch=2, worker="wrk_2", taken_from=1)

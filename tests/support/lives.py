@@ -11,13 +11,13 @@ from undivided.domain.agents import CreateAgent
 from undivided.domain.dialogue import ToolCall, Usage
 from undivided.domain.events import sessions as s
 from undivided.domain.events.items import Payload, Sender
+from undivided.domain.memory import NoteMemory
 from undivided.domain.outcomes import Completed, Failed, Outcome
 from undivided.domain.policy import DEFAULT_POLICY
 from undivided.domain.recorded import Meta, agent_stream
-from undivided.domain.tooling import Noted
 from undivided.domain.turn import idempotency_key
 from undivided.domain.waits import Sleep
-from undivided.store import landing
+from undivided.store import acting, landing
 from undivided.store.database import Database
 from undivided.store.flights import Flight
 from undivided.store.fresh import fresh_id
@@ -81,7 +81,7 @@ def response(flight: Flight, text: str, *tools: str) -> s.ModelResponded:
     )  # fmt: skip
 
 
-async def run_call(log: Log, flight: Flight, result: str, *noted: Noted) -> None:
+async def run_call(log: Log, flight: Flight, result: str, noted: NoteMemory | None = None) -> None:
     """The first open call starts and is answered."""
     call = flight.state.open[0].call
     await landing.record(
@@ -96,8 +96,8 @@ async def run_call(log: Log, flight: Flight, result: str, *noted: Noted) -> None
         turn_id=flight.turn.id, call_id=call.id, tool=call.tool, resolution="returned",
         content=result, epoch=flight.epoch,
     )  # fmt: skip
-    if noted:
-        await landing.record_noting(log, flight, finished, noted)
+    if noted is not None:
+        await acting.act(log, flight, call, noted)
     else:
         await landing.record(log, flight, finished)
 
@@ -126,7 +126,7 @@ async def live(log: Log, agent_id: str, words: str = "hello") -> None:
     await accept(log, agent_id, f"{words} 1 \x00\ud800", f"{words} 2", f"{words} 3")
     flight = await begin(log, agent_id)
     await landing.record(log, flight, response(flight, "let me see", "look", "look"))
-    await run_call(log, flight, f"{words} seen \x1a", Noted(f"{words}\x00", words))
+    await run_call(log, flight, f"{words} seen \x1a", NoteMemory(f"{words}\x00", words))
     await begin(log, agent_id, "wrk_2")  # the first worker is gone
     flight = await begin(log, agent_id, "wrk_3")
     await run_call(log, flight, "seen again")

@@ -34,6 +34,7 @@ from undivided.domain.state.session import SessionRow, TurnRow
 from undivided.domain.state.view import AgentView
 from undivided.domain.turn import TurnState, evolve, idempotency_key, left_open
 from undivided.domain.waits import Sleep
+from undivided.domain.waking import resolution_of, told_after_wait
 from undivided.projections.table import Rows, fold
 
 SEEN = 12
@@ -298,8 +299,8 @@ class Town(Ledger):
             answers = tuple(
                 s.ToolCallFinished(
                     turn_id=due.turn_id, call_id=one.call.id, tool=one.call.tool, epoch=epoch,
-                    resolution=attention.resolution_of(due),
-                    content=attention.told_after_wait(due),
+                    resolution=resolution_of(due),
+                    content=told_after_wait(due),
                 )
                 for one in self.folded(due.turn_id).open
                 if one.waiting

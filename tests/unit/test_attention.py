@@ -20,7 +20,6 @@ from undivided.domain.attention import (
     input_of,
     picked,
     session_for,
-    told_after_wait,
     what_is_due,
 )
 from undivided.domain.decisions import Decision
@@ -28,6 +27,7 @@ from undivided.domain.events import agents as a
 from undivided.domain.events import flights as f
 from undivided.domain.events import items as i
 from undivided.domain.waits import Sleep
+from undivided.domain.waking import told_after_wait
 
 TURN = "trn_1"
 

@@ -30,7 +30,7 @@ from undivided.domain.approvals import (
     wait_for,
     waiting_for,
 )
-from undivided.domain.attention import Rest, Wake, patience_over, told_after_wait
+from undivided.domain.attention import Rest, Wake
 from undivided.domain.dialogue import AssistantSaid, UserSaid
 from undivided.domain.errors import Invalid
 from undivided.domain.events import flights as f
@@ -52,6 +52,7 @@ from undivided.domain.notifications import (
 from undivided.domain.state.people import ApprovalRow
 from undivided.domain.transplant import names_for, renamed
 from undivided.domain.waits import Approval
+from undivided.domain.waking import patience_over, told_after_wait
 from undivided.projections.people import reduce_approval
 
 DAY = 24 * 3600

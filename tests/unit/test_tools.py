@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from undivided.domain.memory import NoteMemory
 from undivided.domain.scenarios import SCENARIOS
-from undivided.domain.tooling import Noted, Raised, Returned, Suspends, ToolOutcome
+from undivided.domain.tooling import Acts, Raised, Returned, Suspends, ToolOutcome
 from undivided.domain.waits import Sleep
 from undivided.workers.tools import Tool, ToolContext, Tools, blocking, run_tool
 from undivided.workers.tools.running import RESULT_LIMIT, cut
@@ -103,8 +104,7 @@ class TestBuiltIn:
 
     async def test_working_memory_is_noted(self) -> None:
         outcome = await call("update_working_memory", {"key": "plan", "content": "go"})
-        assert isinstance(outcome, Returned)
-        assert outcome.noted == (Noted("plan", "go"),)
+        assert outcome == Acts(NoteMemory("plan", "go"))
 
 
 class TestTestTools:

@@ -24,6 +24,7 @@ from undivided.api.shapes import (
     events,
     heartbeat,
     items,
+    knowledge,
     mind,
     people,
     records,
@@ -80,6 +81,8 @@ PARAMETERS: dict[str, tuple[str, dict[str, Any]]] = {
         "also count the items by this",
         {"type": "string", "enum": ["none", "sourceType"], "default": "none"},
     ),
+    "q": ("with these words", {"type": "string"}),
+    "kind": ("only this kind", {"type": "string", "enum": ["note", "section"]}),
     "agentId": ("of this agent", {"type": "string"}),
     "userId": ("of this person; else of the owner", {"type": "string"}),
     "unread": ("only what was not seen yet", {"type": "boolean", "default": False}),
@@ -116,6 +119,8 @@ CALLS: dict[tuple[str, str], Call] = {
     ("get", f"{AGENT}/activities"): _C(answer=records.ActivityPage, takes=PAGE),
     ("get", f"{AGENT}/activity-logs"): _C(
         answer=records.ActivityLog, takes=("activityId", *PAGE)),
+    ("get", f"{AGENT}/knowledge"): _C(
+        answer=knowledge.KnowledgeList, takes=("q", "kind", "limit", *WHEN)),
     ("get", f"{AGENT}/heartbeat"): _C(answer=heartbeat.Heartbeat, takes=WHEN),
     ("post", f"{AGENT}/heartbeat/trigger"): _C(answer=accepted.AcceptedItem, status=202),
     ("post", f"{AGENT}/daily-report"): _C(answer=accepted.AcceptedItem, status=202),

@@ -192,21 +192,29 @@ AGENT_DELETED = "agent deletion"
 
 
 def note(
-    agent: AgentRow, held: tuple[str, ...], entry: tuple[str, str], turn_id: str | None
+    agent: AgentRow,
+    held: tuple[str, ...],
+    entry: tuple[str, str],
+    turn_id: str | None,
+    by: a.NotedBy = "system",
 ) -> a.MemoryNoted:
-    """Write a working-memory entry; `held` are the keys there are, oldest first.
+    """Write a working-memory entry; `held` are the keys there are of the same maker, oldest first.
 
-    A longer entry is cut, and the oldest keys give way where there would be too many.
+    A longer entry is cut, and the oldest keys give way where there would be too many: of those
+    that the agent keeps itself there are fewer than of those that the system keeps for it.
     """
     key, content = entry
     others = tuple(k for k in held if k != key)
-    excess = max(0, len(others) + 1 - agent.policy.working_memory_entries)
+    policy = agent.policy
+    limit = policy.working_memory_keys if by == "agent" else policy.working_memory_entries
+    excess = max(0, len(others) + 1 - limit)
     return a.MemoryNoted(
         agent_id=agent.id,
         key=key,
         content=content[: agent.policy.working_memory_chars],
         turn_id=turn_id,
         evicted=others[:excess],
+        by=by,
     )
 
 

@@ -29,7 +29,7 @@ from undivided.domain.state.agent import AgentRow, Focused, Idle, Suspended
 from undivided.domain.state.item import Deferred, ItemRow, Queued
 from undivided.domain.state.view import AgentView
 from undivided.domain.stimuli import REGISTRY, StimulusType, stimulus_type
-from undivided.domain.waits import Approval, Sleep, Wait, approval_result
+from undivided.domain.waits import Sleep
 
 LOSERS_NAMED = 10
 
@@ -200,43 +200,6 @@ def _end_of_wait(suspended: Suspended, view: AgentView) -> Wake | Rest:
     return Rest()
 
 
-def resolution_of(wake: Wake) -> Literal["waited", "woken", "skipped", "answered"]:
-    """How the call that waited is resolved."""
-    match wake.cause:
-        case "waited":
-            return "waited"
-        case "woken":
-            return "woken"
-        case "answered":
-            return "answered"
-        case "stopped":
-            return "skipped"
-
-
-def told_after_wait(wake: Wake, wait: Wait | None = None) -> str:
-    """What the model reads as the result; what woke it is named, its content is not."""
-    asked = isinstance(wait, Approval)
-    match wake.cause:
-        case "waited":
-            return approval_result("expired") if asked else "the wait is over"
-        case "woken":
-            return f"woken early by a new {wake.by}, which waits in the mailbox"
-        case "answered":
-            return wake.answer
-        case "stopped" if asked:
-            return approval_result("cancelled")
-        case "stopped":
-            return "not waited for: the turn was asked to stop"
-
-
-def patience_over(wake: Wake, wait: Wait | None) -> bool:
-    """Whether nobody answered within the policy's patience, which ends the attempt.
-
-    Whoever said when their question expires goes on without an answer.
-    """
-    return wake.cause == "waited" and isinstance(wait, Approval) and not wait.expires
-
-
 def kind_of(item: ItemRow) -> StimulusType:
     """The registry's entry of an item's type; one that a newer release brought is unknown here.
 
@@ -260,13 +223,18 @@ def session_for(agent: AgentRow, item: ItemRow) -> str:
     if kind.scenario == "chat":
         return chat_session(agent.id)
     if isinstance(channel, str):
-        return session_id_of(("ses", "channel", channel, agent.id))
+        return channel_session(agent.id, channel)
     return session_id_of(("ses", kind.scenario, agent.id, item.id))
 
 
 def chat_session(agent_id: str) -> str:
     """The session in which people talk with an agent, unless they ask for another."""
     return session_id_of(("ses", agent_id))
+
+
+def channel_session(agent_id: str, channel: str) -> str:
+    """The session in which an agent takes part in a channel."""
+    return session_id_of(("ses", "channel", channel, agent_id))
 
 
 def deliberation_session(agent_id: str, turn_id: str) -> str:

@@ -7,17 +7,20 @@ discarded. So each item ends in one place: over, put off, waiting, or in the nex
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from undivided.domain.agents import note
 from undivided.domain.decisions import Decision, DecisionType
-from undivided.domain.events.agents import MemoryNoted
+from undivided.domain.events.agents import KnowledgeSaved, MemoryNoted
 from undivided.domain.events.catalogue import Event
 from undivided.domain.events.items import ItemCompleted, ItemDeferred, ItemDropped
 from undivided.domain.events.triage import TriageApplied
 from undivided.domain.ids import digest
+from undivided.domain.memory import NOTE_CHARS, SaveKnowledge, saved
 from undivided.domain.outcomes import Completed
 from undivided.domain.planning import Considered
 from undivided.domain.plans import MemoryUpdate, Plan
@@ -97,6 +100,27 @@ def apply(triaging: Triaging, plan: Plan | None) -> Applied:
     longterm = tuple(one for one in plan.memory_updates if one.type == "longterm")
     made = applied.decision
     return Applied(events, made, primary, siblings, plan.batch_context, inline, drop, longterm)
+
+
+def knowing(applied: Applied, triaging: Triaging, held: Mapping[str, int]) -> Applied:
+    """The same, with what the agent wants to know for good; `held` are its sections' characters.
+
+    What does not fit into a section becomes a note, which has to be looked for.
+    """
+    lengths, told = dict(held), list[KnowledgeSaved]()
+    for one in applied.longterm:
+        section = SaveKnowledge("section", one.key, one.content)
+        event = saved(triaging.agent.id, section, lengths, triaging.turn_id)
+        if isinstance(event, str):
+            event = KnowledgeSaved(
+                agent_id=triaging.agent.id, kind="note", key=one.key,
+                content=one.content[:NOTE_CHARS], turn_id=triaging.turn_id,
+            )  # fmt: skip
+        else:
+            lengths[one.key] = len(one.content)
+        told.append(event)
+    *before, last = applied.events
+    return replace(applied, events=(*before, *told, last))
 
 
 def abort(triaging: Triaging, plan: Plan | None, why: str) -> Applied:

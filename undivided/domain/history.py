@@ -28,6 +28,8 @@ def said_of(event: Event) -> Said | None:
             return UserSaid(text)
         case s.ModelResponded(text=text, calls=calls):
             return AssistantSaid(text, calls)
+        case s.ActivityNoted(line=text):
+            return UserSaid(text)
         case s.MessagePosted(content=text):
             return AssistantSaid(text)
         case s.ToolCallFinished(call_id=call_id, tool=tool, content=content):

@@ -39,7 +39,7 @@ class Policy(Value, frozen=True, rename="camel", kw_only=True):
     `triage`: how an agent that has several things to do chooses: in a deliberation of its own, by
     one short question to the model, or always by priority.
     `working_memory_entries`, `working_memory_chars`: the newest entries win; longer ones are
-    cut.
+    cut. `working_memory_keys`: how many of them the agent keeps itself.
     `heartbeat`: whether the agent's heart beats. `active_hours_start` and `active_hours_end`: the
     hours of the day, as `HH:MM` in `timezone`, in which it does; empty means at any hour.
     `heartbeat_max_tool_iterations`: model requests of such a turn, if others may have more.
@@ -67,6 +67,7 @@ class Policy(Value, frozen=True, rename="camel", kw_only=True):
     history_max_tokens: int = 24_000
     working_memory_entries: int = 64
     working_memory_chars: int = 6_000
+    working_memory_keys: int = 4
     judge_model: str = ""
     stale_after_s: float = 4 * 3600
     queued_ttl_s: float = 3 * 24 * 3600

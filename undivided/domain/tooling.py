@@ -19,18 +19,10 @@ class Act(Struct, frozen=True):
     """A command that an agent's own tool gives; each kind says what it holds."""
 
 
-class Noted(Struct, frozen=True):
-    """A working-memory entry that a tool leaves behind, written with its result."""
-
-    key: str
-    content: str
-
-
 class Returned(Struct, frozen=True):
-    """The tool is done; `content` goes to the model, `noted` into working memory."""
+    """The tool is done; `content` goes to the model."""
 
     content: str
-    noted: tuple[Noted, ...] = ()
 
 
 class Raised(Struct, frozen=True):

@@ -23,7 +23,8 @@ from undivided.domain.state.agent import (
 
 TOUCHED = (
     a.AgentCreated | a.AgentConfigured | a.PolicyAdopted | a.AgentStarted | a.AgentStopped
-    | a.AgentPaused | a.AgentResumed | a.AgentDeleted | i.StimulusAccepted | i.ItemPicked
+    | a.AgentPaused | a.AgentResumed | a.AgentDeleted | a.MemoryNoted | a.KnowledgeSaved
+    | i.StimulusAccepted | i.ItemPicked
     | i.ItemCompleted | i.ItemRequeued | i.ItemDeadLettered | i.ItemCancelled
     | i.ItemMerged | i.ItemDeferred | i.ItemResurfaced | i.ItemResumed | i.ItemDropped
     | i.ItemExpired
@@ -149,6 +150,8 @@ def _triaging(row: AgentRow, event: t.TriageBegan | t.TriageApplied, at: datetim
 def _commanded(row: AgentRow, recorded: Recorded) -> AgentRow:
     event, at = recorded.event, recorded.at
     match event:
+        case a.MemoryNoted() | a.KnowledgeSaved():
+            return row if row.remembers else replace(row, remembers=True)
         case a.AgentConfigured():
             return replace(
                 row, name=event.name, model=event.model, instructions=event.instructions,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from undivided.domain.recorded import agent_stream, session_stream, user_stream
-from undivided.domain.state.agent import AgentRow, FlightRow, MemoryRow
+from undivided.domain.state.agent import AgentRow, FlightRow, KnowledgeRow, MemoryRow
 from undivided.domain.state.callback import CallbackRow
 from undivided.domain.state.heartbeat import HeartbeatRow
 from undivided.domain.state.item import ItemRow
@@ -21,6 +21,7 @@ from undivided.domain.state.session import (
 AnyRow = (
     AgentRow | FlightRow | MemoryRow | ItemRow | SessionRow | TurnRow | ActivityRow | DecisionRow
     | NoticeRow | NotificationRow | ApprovalRow | CallbackRow | HeartbeatRow
+    | KnowledgeRow
 )  # fmt: skip
 
 
@@ -29,7 +30,9 @@ def home_of(row: AnyRow) -> str:
     match row:
         case AgentRow() | FlightRow() | HeartbeatRow():
             return agent_stream(row.id)
-        case ItemRow() | ActivityRow() | DecisionRow() | MemoryRow() | CallbackRow():
+        case (
+            ItemRow() | ActivityRow() | DecisionRow() | MemoryRow() | CallbackRow() | KnowledgeRow()
+        ):
             return agent_stream(row.agent_id)
         case SessionRow():
             return session_stream(row.id)

@@ -11,7 +11,7 @@ from undivided.domain.events import triage as t
 from undivided.domain.outcomes import outcome_name
 from undivided.domain.recorded import Recorded
 from undivided.domain.scenarios import DELIBERATION
-from undivided.domain.state.agent import MemoryRow
+from undivided.domain.state.agent import KnowledgeRow, MemoryRow
 from undivided.domain.state.session import ActivityRow, DecisionRow, NoticeRow
 
 ENDING = i.ItemCompleted | i.ItemRequeued | i.ItemDeadLettered | i.ItemCancelled
@@ -20,6 +20,8 @@ DECIDED = (
     | i.ItemExpired | i.ItemWeighed
     | t.TriageApplied
 )  # fmt: skip
+REMEMBERED = a.MemoryNoted | a.MemoryCleared
+KNOWN = a.KnowledgeSaved | a.KnowledgeRemoved
 ACTIVE = i.ItemPicked | ENDING | t.TriageBegan | t.TriageApplied
 
 
@@ -103,10 +105,13 @@ def reduce_decision(row: DecisionRow | None, recorded: Recorded) -> DecisionRow 
 
 def memory_keys(recorded: Recorded) -> tuple[str, ...]:
     """The entry that was written, and those that gave way to it."""
-    event = recorded.event
-    if not isinstance(event, a.MemoryNoted):
-        return ()
-    return tuple(memory_id(event.agent_id, key) for key in (event.key, *event.evicted))
+    match recorded.event:
+        case a.MemoryNoted(agent_id=agent_id, key=key, evicted=evicted):
+            return tuple(memory_id(agent_id, one) for one in (key, *evicted))
+        case a.MemoryCleared(agent_id=agent_id, keys=keys):
+            return tuple(memory_id(agent_id, one) for one in keys)
+        case _:
+            return ()
 
 
 def memory_id(agent_id: str, key: str) -> str:
@@ -115,15 +120,45 @@ def memory_id(agent_id: str, key: str) -> str:
 
 
 def reduce_memory(key: str, row: MemoryRow | None, recorded: Recorded) -> MemoryRow | None:
-    """The entry `key` after `recorded`; None once it is evicted."""
+    """The entry `key` after `recorded`; None once it is evicted or cleared."""
     event = recorded.event
+    if isinstance(event, a.MemoryCleared):
+        return None
     if not isinstance(event, a.MemoryNoted):
         return row
     if key != memory_id(event.agent_id, event.key):
         return None
     return MemoryRow(
         id=key, agent_id=event.agent_id, key=event.key, content=event.content,
-        noted_at=recorded.at,
+        noted_at=recorded.at, by=event.by,
+    )  # fmt: skip
+
+
+def knowledge_keys(recorded: Recorded) -> tuple[str, ...]:
+    """What the agent has come to know, or knows no more."""
+    event = recorded.event
+    if isinstance(event, KNOWN):
+        return (knowledge_id(event.agent_id, event.kind, event.key),)
+    return ()
+
+
+def knowledge_id(agent_id: str, kind: str, key: str) -> str:
+    """Row id of something that an agent knows."""
+    return f"{agent_id}/{kind}/{key}"
+
+
+def reduce_knowledge(row: KnowledgeRow | None, recorded: Recorded) -> KnowledgeRow | None:
+    """What an agent knows under a key, after `recorded`."""
+    event = recorded.event
+    if isinstance(event, a.KnowledgeRemoved):
+        return None
+    if not isinstance(event, a.KnowledgeSaved):
+        return row
+    return KnowledgeRow(
+        id=knowledge_id(event.agent_id, event.kind, event.key), agent_id=event.agent_id,
+        kind=event.kind, key=event.key, content=event.content, saved_at=recorded.at,
+        version=recorded.version if row is None else row.version,
+        changed_version=recorded.version,
     )  # fmt: skip
 
 

@@ -10,11 +10,10 @@ from typing import Any, get_args
 
 from msgspec import Struct
 
-from undivided.domain.events.agents import MemoryNoted
 from undivided.domain.events.catalogue import CATALOGUE
 from undivided.domain.events.items import NoticePosted
 from undivided.domain.recorded import Recorded
-from undivided.domain.state.agent import AgentRow, FlightRow, MemoryRow
+from undivided.domain.state.agent import AgentRow, FlightRow, KnowledgeRow, MemoryRow
 from undivided.domain.state.callback import CallbackRow
 from undivided.domain.state.heartbeat import HeartbeatRow
 from undivided.domain.state.item import ItemRow
@@ -82,8 +81,10 @@ PROJECTIONS: tuple[Projection, ...] = (
     Projection("decisions", DecisionRow, _types(records.DECIDED), records.decision_keys,
                _by_row(records.reduce_decision),
                frozenset(kind.__name__ for kind in _types(records.DECIDED))),
-    Projection("memories", MemoryRow, _types(MemoryNoted), records.memory_keys,
+    Projection("memories", MemoryRow, _types(records.REMEMBERED), records.memory_keys,
                records.reduce_memory, frozenset({"MemoryNoted"})),
+    Projection("knowledge", KnowledgeRow, _types(records.KNOWN), records.knowledge_keys,
+               _by_row(records.reduce_knowledge), frozenset()),
     Projection("notices", NoticeRow, _types(NoticePosted), records.notice_keys,
                _by_row(records.reduce_notice), frozenset({"NoticePosted"})),
     Projection("notifications", NotificationRow, _types(people.TOLD), people.notification_keys,

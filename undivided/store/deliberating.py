@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from undivided.domain import attention, mini_triage
 from undivided.domain.attention import Begin
-from undivided.domain.deliberation import Applied, Triaging, abort, apply
+from undivided.domain.deliberation import Applied, Triaging, abort, apply, knowing
 from undivided.domain.deliberation_prompt import ITEMS_TOLD, deliberation_prompt
 from undivided.domain.errors import Corrupt
 from undivided.domain.events import flights as f
@@ -34,6 +34,7 @@ from undivided.store.fresh import fresh_id
 from undivided.store.log import Addition, AgentTx
 from undivided.store.looks import load_rows
 from undivided.store.notes import memory_keys
+from undivided.store.queries.knowledge import section_lengths
 from undivided.store.queries.weighing import surroundings
 
 
@@ -98,7 +99,11 @@ async def conclude(
     plan, person = _plan_of(flight, last), called_away(tx.view.queue, focus.considered)
     if person is not None:
         return abort(triaging, plan, f"a person wrote meanwhile, in {person.id}")
-    return apply(triaging, None if isinstance(outcome, Cancelled) else plan)
+    applied = apply(triaging, None if isinstance(outcome, Cancelled) else plan)
+    if not applied.longterm:
+        return applied
+    held = await section_lengths(tx.connection, tx.agent.id)
+    return knowing(applied, triaging, held)
 
 
 def as_planned(tx: AgentTx, applied: Applied) -> Begin | None:

@@ -13,11 +13,12 @@ from msgspec import Struct
 from undivided.domain.coordinates import ORIGIN, Coordinate
 from undivided.domain.placed import Placed
 from undivided.domain.recorded import Meta, Recorded
-from undivided.domain.state.agent import AgentRow, FlightRow, MemoryRow
+from undivided.domain.state.agent import AgentRow, FlightRow, KnowledgeRow, MemoryRow
 from undivided.domain.state.heartbeat import HeartbeatRow
 from undivided.domain.state.item import TERMINAL, ItemRow
 from undivided.domain.state.session import SessionRow, TurnOver, TurnRow
 from undivided.projections.items import keys as touched_items
+from undivided.projections.records import knowledge_keys
 from undivided.projections.table import PROJECTIONS, Rows, fold
 from undivided.store.blobs import blob_texts
 from undivided.store.codec import decode_event, encode, row_decoder
@@ -28,7 +29,7 @@ PAGE = 1_000
 SNAPSHOT_EVERY = 1_000
 SNAPSHOT_LIMIT = 4 * 1024 * 1024
 """Bytes; a larger state is quicker to fold again than worth keeping."""
-REDUCERS = "past-2:" + ".".join(str(p.version) for p in PROJECTIONS)
+REDUCERS = "past-3:" + ".".join(str(p.version) for p in PROJECTIONS)
 """Names what a snapshot was folded by; raised by any reducer that changes meaning."""
 
 _NEWEST_SNAPSHOT = """
@@ -88,6 +89,7 @@ class Past(Struct, kw_only=True):
     counts: dict[str, int] = {}
     """How many items were in each status."""
     heartbeat: HeartbeatRow | None = None
+    knowledge: dict[str, KnowledgeRow] = {}
 
     @property
     def coordinate(self) -> Coordinate:
@@ -214,6 +216,7 @@ def _open_rows(past: Past, recorded: Recorded) -> Rows:
         ("turns", past.turn),
         ("heartbeats", past.heartbeat),
         *(("items", past.items.get(item_id)) for item_id in touched_items(recorded)),
+        *(("knowledge", past.knowledge.get(key)) for key in knowledge_keys(recorded)),
     ):
         if row is not None:
             rows[(table, row.id)] = row
@@ -236,8 +239,12 @@ def _put(past: Past, table: str, key: str, row: object) -> None:
             _put_item(past, row)
         case MemoryRow():
             past.memories[key] = row
+        case KnowledgeRow():
+            past.knowledge[key] = row
         case None if table == "memories":
             past.memories.pop(key, None)
+        case None if table == "knowledge":
+            past.knowledge.pop(key, None)
         case _:
             pass  # what is over is found by its own events
 

@@ -10,14 +10,12 @@ looks again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 
 from msgspec import Struct
 
 from undivided.domain import attention
-from undivided.domain.agents import note
 from undivided.domain.attention import Begin, Rest
 from undivided.domain.endings import OWNER, Ending, Fate, fates_of, stopped_outcome
 from undivided.domain.errors import Conflict, StaleFlight
@@ -38,16 +36,15 @@ from undivided.domain.recorded import Meta, agent_stream, session_stream, user_s
 from undivided.domain.state.agent import AgentRow, Idle
 from undivided.domain.state.item import ItemRow
 from undivided.domain.state.view import AgentView
-from undivided.domain.tooling import Noted
 from undivided.domain.turn import left_open
 from undivided.domain.waits import Wait
 from undivided.store import deliberating
+from undivided.store.activity_lines import lines_for_chat
 from undivided.store.flights import QUEUE_SEEN, Flight, with_known_types
 from undivided.store.fresh import fresh_id
 from undivided.store.log import Addition, AgentTx, Log
 from undivided.store.looks import SessionLook
 from undivided.store.memory import FRESH_S
-from undivided.store.notes import memory_keys
 from undivided.store.openings import Opening
 from undivided.store.tidying import takes_thought
 
@@ -59,24 +56,6 @@ async def record(log: Log, flight: Flight, *steps: Event) -> None:
         StaleFlight, Conflict: the flight is lost; nothing was written.
     """
     flight.advance(await log.append([flight.session_events(*steps)], flight.meta, flight.fence))
-
-
-async def record_noting(
-    log: Log, flight: Flight, finished: s.ToolCallFinished, noted: Sequence[Noted]
-) -> None:
-    """Record a tool's result together with what it leaves in working memory."""
-    async with log.locked(flight.agent.id, QUEUE_SEEN) as tx:
-        keys = await memory_keys(tx)
-        events: list[Event] = []
-        for one in noted:
-            event = note(tx.agent, keys, (one.key, one.content), flight.turn.id)
-            keys = (*(k for k in keys if k not in (one.key, *event.evicted)), one.key)
-            events.append(event)
-        appended = await tx.append(
-            [tx.addition(*events), flight.session_events(finished)], flight.meta, flight.fence
-        )
-    flight.remembered = None
-    flight.advance(appended)
 
 
 async def suspend(log: Log, flight: Flight, call_id: str, wait: Wait) -> None:
@@ -157,7 +136,13 @@ async def _end(
     steps = (*last, *left_open(flight.state, flight.epoch), ended)
     mine = (*(event for one in fates for event in one.events), *back)
     then = Nothing() if leaving else await _next(tx, flight, fates, back)
-    return await _over(tx, flight, (mine, steps, await _notices(tx, fates)), then)
+    elsewhere = await _notices(tx, fates)
+    line = await lines_for_chat(tx, flight, outcome, fates)
+    if line is not None:
+        elsewhere.append(line)
+        if isinstance(then, Opening):
+            then.behind(line)
+    return await _over(tx, flight, (mine, steps, elsewhere), then)
 
 
 async def _deliberated(
@@ -197,8 +182,8 @@ async def _over(
     additions = [
         tx.addition(*mine),
         tx.addition(*then.picked, behind=len(mine), meta=then.meta),
-        *both(flight, steps, then),
         *elsewhere,
+        *both(flight, steps, then),
     ]
     known = {**then.known, **flight.known(tx.view.edition)}
     appended = await tx.append(additions, flight.meta, flight.fence, known)

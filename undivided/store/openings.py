@@ -65,6 +65,11 @@ class Opening(Struct, kw_only=True):
             responses=session.row.responses if session.row else 0,
         )
 
+    def behind(self, addition: Addition) -> None:
+        """Something else is written to the session first, in the same append."""
+        if addition.stream == session_stream(self.session_id):
+            self.version += len(addition.events)
+
     @property
     def meta(self) -> Meta:
         """Cause and story of the turn."""

@@ -14,7 +14,7 @@ from undivided.store.database import TENANT, Connection
 
 _SAYING = [
     "turn.started", "turn.updated", "turn.nudged", "model.responded", "tool_call.finished",
-    "message.posted",
+    "message.posted", "activity.noted",
 ]  # fmt: skip
 
 

@@ -64,6 +64,7 @@ agents = Table(
     Column("dropped", Integer, nullable=False, server_default=text("0")),
     Column("user_id", Text),
     Column("last_triage", JSONB),
+    Column("remembers", Boolean, nullable=False, server_default=text("false")),
     PrimaryKeyConstraint("tenant", "id"),
     Index("agents_wanting", "id", postgresql_where=text("wants_worker")),
 )  # fmt: skip
@@ -213,6 +214,7 @@ memories = Table(
     Column("key", Text, nullable=False),
     Column("content", Text, nullable=False),
     Column("noted_at", _AT, nullable=False),
+    Column("by", Text, nullable=False, server_default=text("'system'")),
     PrimaryKeyConstraint("tenant", "id"),
     Index("memories_of_agent", "tenant", "agent_id", "noted_at"),
 )
@@ -357,9 +359,27 @@ heartbeats = Table(
     Index("heartbeats_asleep", "awake_at", postgresql_where=text("awake_at IS NOT NULL")),
 )  # fmt: skip
 
+knowledge = Table(
+    "knowledge",
+    METADATA,
+    _tenant(),
+    Column("id", Text, nullable=False),
+    Column("agent_id", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("content", Text, nullable=False),
+    Column("saved_at", _AT, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("changed_version", BigInteger, nullable=False),
+    PrimaryKeyConstraint("tenant", "id"),
+    Index("knowledge_of_agent", "tenant", "agent_id", "kind", "saved_at"),
+    Index("knowledge_words", text("to_tsvector('simple', key || ' ' || content)"),
+          postgresql_using="gin"),
+)  # fmt: skip
+
 PROJECTED: tuple[Table, ...] = (
     agents, flights, items, sessions, turns, activities, decisions, memories, notices,
-    notifications, approvals, callbacks, heartbeats,
+    notifications, approvals, callbacks, heartbeats, knowledge,
 )  # fmt: skip
 """The tables that are folded from the log, in the order in which they are written."""
 

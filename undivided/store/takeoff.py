@@ -23,6 +23,7 @@ from undivided.domain.state.item import ItemRow, Queued
 from undivided.domain.state.session import SessionRow, TurnRow
 from undivided.domain.turn import TurnState, waited_for
 from undivided.domain.waits import Approval
+from undivided.domain.waking import patience_over, resolution_of, told_after_wait
 from undivided.store import deliberating
 from undivided.store.flights import QUEUE_SEEN, Flight, meta_of, with_known_types
 from undivided.store.fresh import fresh_id
@@ -164,7 +165,7 @@ async def _resume(tx: AgentTx, due: Carry | Wake, acquired: f.FlightAcquired) ->
         agent_id=tx.agent.id, turn_id=turn.id, epoch=acquired.epoch, cause=due.cause
     )
     left_s = None
-    if isinstance(due, Wake) and attention.patience_over(due, waited_for(turn)):
+    if isinstance(due, Wake) and patience_over(due, waited_for(turn)):
         left_s = 0.0
     resumed = s.TurnResumed(turn_id=turn.id, cause=due.cause, epoch=acquired.epoch, left_s=left_s)
     ended = _end_of_wait(due, turn, state, acquired.epoch) if isinstance(due, Wake) else ()
@@ -196,7 +197,7 @@ async def _come_back(tx: AgentTx, begin: Begin, acquired: f.FlightAcquired) -> F
     )  # fmt: skip
     wake = Wake(turn.id, session.id, _ended_by(phase), answer=phase.answer or "")
     ended = _end_of_wait(wake, turn, state, acquired.epoch)
-    left_s = 0.0 if attention.patience_over(wake, waited_for(turn)) else None
+    left_s = 0.0 if patience_over(wake, waited_for(turn)) else None
     resumed = s.TurnResumed(turn_id=turn.id, cause="preempted", epoch=acquired.epoch, left_s=left_s)
     stop = attention.asked_to_stop(tx.agent, turn.id, tuple(items))
     mine: tuple[Event, ...] = (*back, acquired, *picks, *stop)
@@ -254,8 +255,8 @@ def _end_of_wait(wake: Wake, turn: TurnRow, state: TurnState, epoch: int) -> tup
             turn_id=wake.turn_id,
             call_id=waiting.call.id,
             tool=waiting.call.tool,
-            resolution=attention.resolution_of(wake),
-            content=attention.told_after_wait(wake, waited_for(turn)),
+            resolution=resolution_of(wake),
+            content=told_after_wait(wake, waited_for(turn)),
             epoch=epoch,
         )
         for waiting in state.open

@@ -11,11 +11,10 @@ import msgspec
 
 from undivided.domain import turn as t
 from undivided.domain.attention import Leave
-from undivided.domain.dialogue import ModelReply, ModelRequest, ToolCall
+from undivided.domain.dialogue import ModelReply, ToolCall
 from undivided.domain.errors import ModelFailed, Unavailable
 from undivided.domain.events import sessions as s
-from undivided.domain.history import begun_by_agent, provider_history
-from undivided.domain.marker import Withheld, instructed, is_marked, stripped
+from undivided.domain.marker import Withheld, is_marked, stripped
 from undivided.domain.outcomes import Failed, Outcome, TimedOut
 from undivided.domain.state.session import TurnRunning
 from undivided.domain.tooling import Acts, Raised, Returned, Suspends
@@ -23,8 +22,7 @@ from undivided.store import acting, landing
 from undivided.store.flights import Flight
 from undivided.store.hints import Hints
 from undivided.store.log import Log
-from undivided.store.steps import said_before
-from undivided.workers import deliberating
+from undivided.workers import deliberating, requesting
 from undivided.workers.judge import Judge
 from undivided.workers.looking import CalledAway, Looking, SetAside
 from undivided.workers.model import Models
@@ -52,7 +50,7 @@ class Steps:
         halted = await self._looking.up(flight, signals, step)
         if halted is not None:
             return halted
-        request = await self._request(flight, step)
+        request = await requesting.request(self._log.database, flight, step, self.offered(flight))
         show, withheld = self._shows(flight, step), Withheld()
         try:
             reply = await signals.run(
@@ -81,36 +79,6 @@ class Steps:
         """The tools that the turn's requests offer."""
         tools = self._tools.for_context(flight.turn.scenario, flight.agent.tools)
         return deliberating.offered(flight, tools) if flight.deliberates else tools
-
-    async def _request(self, flight: Flight, step: int) -> ModelRequest:
-        agent, turn, policy = flight.agent, flight.turn, flight.agent.policy
-        said = flight.state.said
-        if turn.first_version > FIRST_TURN:
-            async with self._log.database.connection() as connection:
-                before = await said_before(
-                    connection, turn.session_id, turn.first_version - 1,
-                    policy.history_max_messages,
-                )  # fmt: skip
-            if len(before) < policy.history_max_messages:
-                before = begun_by_agent(before)
-            said = (*before, *said)
-        instructions = agent.instructions or f"You are {agent.name}."
-        return ModelRequest(
-            agent_id=agent.id,
-            definition=agent.definition,
-            scenario=turn.scenario,
-            profile=agent.model,
-            instructions=instructed(instructions, turn.scenario),
-            history=provider_history(said, policy.history_max_messages, policy.history_max_tokens),
-            tools=tuple(tool.spec() for tool in self.offered(flight)),
-            turn_id=turn.id,
-            session_id=turn.session_id,
-            turn_index=turn.index,
-            step=step,
-            newest_input=flight.state.newest_input,
-            response_index=turn.responses_before + step,
-            **deliberating.sampling(flight),
-        )
 
     async def answer(
         self, flight: Flight, signals: Signals, step: t.RunTool | t.AnswerUnknown | t.EndWait
@@ -162,12 +130,8 @@ class Steps:
                 return suspended
             case Raised(message=message):
                 await self.record(flight, _answered(flight, call, "raised", message))
-            case Returned(content=content, noted=noted):
-                finished = _answered(flight, call, "returned", content)
-                if noted:
-                    await landing.record_noting(self._log, flight, finished, noted)
-                else:
-                    await self.record(flight, finished)
+            case Returned(content=content):
+                await self.record(flight, _answered(flight, call, "returned", content))
         return None
 
     async def _broken(self, flight: Flight, broken: Broken) -> Landing:

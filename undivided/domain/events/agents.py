@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from undivided.domain.policy import Policy
 from undivided.domain.value import Value
 
@@ -69,6 +71,9 @@ class AgentDeleted(Value, frozen=True, kw_only=True):
     agent_id: str
 
 
+NotedBy = Literal["system", "agent"]
+
+
 class MemoryNoted(Value, frozen=True, kw_only=True):
     """A working-memory entry was written; `evicted` keys gave way to it."""
 
@@ -77,3 +82,37 @@ class MemoryNoted(Value, frozen=True, kw_only=True):
     content: str
     turn_id: str | None
     evicted: tuple[str, ...] = ()
+    by: NotedBy = "system"
+
+
+class MemoryCleared(Value, frozen=True, kw_only=True):
+    """Entries of working memory are there no more."""
+
+    agent_id: str
+    keys: tuple[str, ...]
+    turn_id: str | None
+
+
+KnowledgeKind = Literal["note", "section"]
+
+
+class KnowledgeSaved(Value, frozen=True, kw_only=True):
+    """The agent knows something from here on: a note, or a section of what it always has in mind.
+
+    What stood under the same key is replaced.
+    """
+
+    agent_id: str
+    kind: KnowledgeKind
+    key: str
+    content: str
+    turn_id: str | None
+
+
+class KnowledgeRemoved(Value, frozen=True, kw_only=True):
+    """The agent no longer knows it."""
+
+    agent_id: str
+    kind: KnowledgeKind
+    key: str
+    turn_id: str | None

@@ -28,6 +28,9 @@ Event = (
     | agents.AgentResumed
     | agents.AgentDeleted
     | agents.MemoryNoted
+    | agents.MemoryCleared
+    | agents.KnowledgeSaved
+    | agents.KnowledgeRemoved
     | items.StimulusAccepted
     | items.ItemPicked
     | items.ItemCompleted
@@ -81,6 +84,7 @@ Event = (
     | sessions.TurnNudged
     | sessions.TurnPreempted
     | sessions.MessagePosted
+    | sessions.ActivityNoted
     | sessions.DeliberationPlanned
     | sessions.TurnEnded
     | callbacks.CallbackRegistered
@@ -99,6 +103,9 @@ CATALOGUE: dict[type[Event], tuple[str, int]] = {
     agents.AgentResumed: ("agent.resumed", 1),
     agents.AgentDeleted: ("agent.deleted", 1),
     agents.MemoryNoted: ("memory.noted", 1),
+    agents.MemoryCleared: ("memory.cleared", 1),
+    agents.KnowledgeSaved: ("knowledge.saved", 1),
+    agents.KnowledgeRemoved: ("knowledge.removed", 1),
     items.StimulusAccepted: ("item.accepted", 1),
     items.ItemPicked: ("item.picked", 1),
     items.ItemCompleted: ("item.completed", 1),
@@ -152,6 +159,7 @@ CATALOGUE: dict[type[Event], tuple[str, int]] = {
     sessions.TurnNudged: ("turn.nudged", 1),
     sessions.TurnPreempted: ("turn.preempted", 1),
     sessions.MessagePosted: ("message.posted", 1),
+    sessions.ActivityNoted: ("activity.noted", 1),
     sessions.DeliberationPlanned: ("deliberation.planned", 1),
     sessions.TurnEnded: ("turn.ended", 1),
     callbacks.CallbackRegistered: ("callback.registered", 1),

@@ -170,6 +170,16 @@ class MessagePosted(Value, frozen=True, kw_only=True):
     requirement_id: str | None = None
 
 
+class ActivityNoted(Value, frozen=True, kw_only=True):
+    """A line in the agent's chat about what it did elsewhere, in `turn_id`; hidden from people."""
+
+    session_id: str
+    agent_id: str
+    turn_id: str
+    item_id: str
+    line: str
+
+
 class DeliberationPlanned(Value, frozen=True, kw_only=True):
     """The turn has decided about all that it considered; carrying it out ends the turn."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal
 
+from undivided.domain.events.agents import KnowledgeKind, NotedBy
 from undivided.domain.policy import Policy
 from undivided.domain.value import Value
 from undivided.domain.waits import Wait
@@ -98,6 +99,8 @@ class AgentRow(Value, frozen=True, kw_only=True):
     user_id: str | None = None
     """The person who wrote last."""
     last_triage: Triage | None = None
+    remembers: bool = False
+    """Whether it has ever kept anything in mind: only then is its memory looked up."""
 
 
 class FlightRow(Value, frozen=True, kw_only=True):
@@ -118,3 +121,17 @@ class MemoryRow(Value, frozen=True, kw_only=True):
     key: str
     content: str
     noted_at: datetime
+    by: NotedBy = "system"
+
+
+class KnowledgeRow(Value, frozen=True, kw_only=True):
+    """Something that an agent knows for good; `id` is `<agent id>/<kind>/<key>`."""
+
+    id: str
+    agent_id: str
+    kind: KnowledgeKind
+    key: str
+    content: str
+    saved_at: datetime
+    version: int
+    changed_version: int

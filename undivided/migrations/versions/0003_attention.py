@@ -12,6 +12,11 @@ ALTER TABLE agents ADD COLUMN deferred INTEGER DEFAULT 0 NOT NULL;
 ALTER TABLE agents ADD COLUMN merged INTEGER DEFAULT 0 NOT NULL;
 ALTER TABLE agents ADD COLUMN dropped INTEGER DEFAULT 0 NOT NULL;
 ALTER TABLE agents ADD COLUMN user_id TEXT;
+ALTER TABLE agents ADD COLUMN remembers BOOLEAN DEFAULT false NOT NULL;
+UPDATE agents a SET remembers = true
+  WHERE EXISTS (SELECT 1 FROM events e WHERE e.tenant = a.tenant AND e.stream = 'agent:' || a.id
+                   AND e.type = 'memory.noted');
+ALTER TABLE memories ADD COLUMN by TEXT DEFAULT 'system' NOT NULL;
 ALTER TABLE agents ADD COLUMN last_triage JSONB;
 ALTER TABLE items ADD COLUMN merged INTEGER DEFAULT 0 NOT NULL;
 ALTER TABLE items ADD COLUMN merge_key TEXT;
@@ -115,6 +120,21 @@ CREATE INDEX callbacks_due ON callbacks (wake_at) WHERE status = 'pending' AND w
 CREATE INDEX callbacks_running ON callbacks (host)
   WHERE type = 'background_exec' AND status IN ('pending','timed_out');
 
+CREATE TABLE knowledge (
+  tenant TEXT DEFAULT 'default' NOT NULL,
+  id TEXT NOT NULL,
+  agent_id TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  key TEXT NOT NULL,
+  content TEXT NOT NULL,
+  saved_at TIMESTAMPTZ NOT NULL,
+  version BIGINT NOT NULL,
+  changed_version BIGINT NOT NULL,
+  PRIMARY KEY (tenant, id)
+);
+CREATE INDEX knowledge_of_agent ON knowledge (tenant, agent_id, kind, saved_at);
+CREATE INDEX knowledge_words ON knowledge USING gin (to_tsvector('simple', key || ' ' || content));
+
 CREATE TABLE heartbeats (
   tenant TEXT DEFAULT 'default' NOT NULL,
   id TEXT NOT NULL,
@@ -178,6 +198,7 @@ CREATE INDEX heartbeats_asleep ON heartbeats (awake_at) WHERE awake_at IS NOT NU
 
 _DOWN = """
 DROP TABLE heartbeats;
+DROP TABLE knowledge;
 DROP TABLE callbacks;
 DROP TABLE approvals;
 DROP TABLE notifications;
@@ -192,6 +213,8 @@ ALTER TABLE items DROP COLUMN weighed;
 ALTER TABLE items DROP COLUMN merge_key;
 ALTER TABLE items DROP COLUMN merged;
 ALTER TABLE agents DROP COLUMN last_triage;
+ALTER TABLE memories DROP COLUMN by;
+ALTER TABLE agents DROP COLUMN remembers;
 ALTER TABLE agents DROP COLUMN user_id;
 ALTER TABLE agents DROP COLUMN dropped;
 ALTER TABLE agents DROP COLUMN merged;

@@ -15,13 +15,17 @@ from undivided.store.blobs import PAGE_BYTES, blob_texts, how_many_fit
 from undivided.store.codec import decode_event
 from undivided.store.queries.reading import Reading
 
-Saying = s.TurnStarted | s.ModelResponded | s.ToolCallFinished | s.MessagePosted
+Saying = (
+    s.TurnStarted | s.ModelResponded | s.ToolCallFinished | s.MessagePosted | s.ActivityNoted
+)  # fmt: skip
 Role = Literal["user", "assistant", "tool"]
 Visibility = Literal["visible", "hidden"]
 TurnOrigin = Literal["user", "agent_continuation", "scheduled"]
 
 SCHEDULED = frozenset(kind.name for kind in REGISTRY.values() if kind.scheduled)
-SAYING = ["turn.started", "model.responded", "tool_call.finished", "message.posted"]
+SAYING = [
+    "turn.started", "model.responded", "tool_call.finished", "message.posted", "activity.noted",
+]  # fmt: skip
 HIDDEN = [kind.name for kind in REGISTRY.values() if kind.category == "orchestration"]
 """Types whose turns begin with something that a provider sees and people do not."""
 
@@ -36,7 +40,8 @@ SELECT e.txid || '-' || e.position AS position, e.id::text, e.version, e.type, e
  WHERE e.tenant = %(tenant)s AND e.stream = %(stream)s AND e.version > %(after)s
    AND e.type = ANY(%(saying)s)
    AND (e.txid, e.position) <= (%(txid)s, %(position)s)
-   AND (%(all)s OR e.type <> 'turn.started' OR NOT coalesce(t.origin, '') = ANY(%(hidden)s))
+   AND (%(all)s OR e.type NOT IN ('turn.started', 'activity.noted')
+        OR (e.type = 'turn.started' AND NOT coalesce(t.origin, '') = ANY(%(hidden)s)))
  ORDER BY e.version LIMIT %(limit)s) page) counted
  WHERE before <= %(bytes)s ORDER BY version"""
 
@@ -55,7 +60,7 @@ class Message(Struct, frozen=True, kw_only=True):
     def role(self) -> Role:
         """Who speaks."""
         match self.event:
-            case s.TurnStarted():
+            case s.TurnStarted() | s.ActivityNoted():
                 return "user"
             case s.ModelResponded() | s.MessagePosted():
                 return "assistant"
@@ -70,6 +75,8 @@ class Message(Struct, frozen=True, kw_only=True):
                 return text
             case s.ToolCallFinished(content=text) | s.MessagePosted(content=text):
                 return text
+            case s.ActivityNoted(line=text):
+                return text
 
     @property
     def source(self) -> str:
@@ -83,11 +90,14 @@ class Message(Struct, frozen=True, kw_only=True):
                 return tool
             case s.MessagePosted(source=source):
                 return source
+            case s.ActivityNoted():
+                return "activity"
 
     @property
     def visibility(self) -> Visibility:
         """Hidden is what only a provider is shown."""
         hidden = isinstance(self.event, s.TurnStarted) and self.origin in HIDDEN
+        hidden = hidden or isinstance(self.event, s.ActivityNoted)
         return "hidden" if hidden else "visible"
 
     @property

@@ -13,6 +13,7 @@ from undivided.domain.tooling import Raised, ToolOutcome
 from undivided.workers.tools.builtin import BUILT_IN
 from undivided.workers.tools.heartbeat import HEARTBEATS
 from undivided.workers.tools.mailbox import COMPLETE_DELIBERATION, MAILBOX
+from undivided.workers.tools.memory import MEMORY
 from undivided.workers.tools.people import PEOPLE
 from undivided.workers.tools.testing import EFFECTS, FAMILIES, TEST_TOOLS
 from undivided.workers.tools.time import TIME
@@ -27,7 +28,7 @@ class Tools:
 
     def __init__(self, test_tools: bool, more: Iterable[Tool] = ()) -> None:
         tests_too = TEST_TOOLS if test_tools else ()
-        ours = (*BUILT_IN, *PEOPLE, *MAILBOX, *HEARTBEATS, *TIME)
+        ours = (*BUILT_IN, *PEOPLE, *MAILBOX, *MEMORY, *HEARTBEATS, *TIME)
         registered = (*ours, *tests_too, *more)
         self._tools = {tool.name: tool for tool in registered}
         tests = {tool.name for tool in TEST_TOOLS} if test_tools else set()
