@@ -25,6 +25,7 @@ from undivided.domain.events.items import (
     ItemWeighed,
 )
 from undivided.domain.events.sessions import TurnEnded, TurnPreempted, TurnUpdated
+from undivided.domain.interrupts import STREAMED
 from undivided.domain.outcomes import Cancelled, Completed
 from undivided.domain.scenarios import JUDGE
 from undivided.store.log import Log
@@ -217,3 +218,18 @@ async def test_121_what_was_not_weighed_yet_is_weighed_next(
         assert second.model.inputs()[0] == "hi"
     assert ("preempt", "R1") in await weighed(stage)
     assert await stage.ask("SELECT DISTINCT status FROM items") == DONE
+
+
+@pytest.mark.parametrize(("extra", "inputs"), [({STREAMED: True}, 2), ({}, 3)])
+async def test_127_a_streamed_chat_is_cancelled(
+    log: Log, stage: Stage, settings: Settings, extra: dict[str, bool], inputs: int
+) -> None:
+    """By the judge; one that nobody watches goes on to its end."""
+    await create(log, "ada")
+    chat = await send(log, "human_chat", "hello", sender="bob", role="user", extra=extra)
+    async with hired(settings) as hand:
+        hand.model.words = {JUDGE: "cancel"}
+        await through_the_tool(hand, send(log, "human_chat", "do not", sender="eve", role="user"))
+        assert len(hand.model.inputs()) == inputs
+    status = "cancelled" if extra else "completed"
+    assert await stage.ask("SELECT status FROM items WHERE id = %s", chat) == [(status,)]
