@@ -89,7 +89,7 @@ async def test_129_132_147_preempt_and_come_back(
     assert await stage.ask("SELECT DISTINCT status FROM turns") == [("ended",)]
 
 
-async def test_rest_of_a_batch_is_skipped(log: Log, stage: Stage, settings: Settings) -> None:
+async def test_124_rest_of_a_batch_is_skipped(log: Log, stage: Stage, settings: Settings) -> None:
     """3.7 with ruling 23: and each call still has its result."""
     await create(log, "ada")
     await send(log, "system_event", "work")
@@ -107,7 +107,9 @@ async def test_rest_of_a_batch_is_skipped(log: Log, stage: Stage, settings: Sett
     assert await stage.ask("SELECT DISTINCT status FROM items") == [("completed",)]
 
 
-async def test_lesser_mail_lets_a_batch_finish(log: Log, stage: Stage, settings: Settings) -> None:
+async def test_125_lesser_mail_lets_a_batch_finish(
+    log: Log, stage: Stage, settings: Settings
+) -> None:
     """Ruling 23, the other way."""
     await create(log, "ada")
     await send(log, "system_event", "work")

@@ -43,8 +43,8 @@ async def weighed(stage: Stage) -> list[tuple[str, str]]:
 class TestNothingNew:
     """The turn goes on, and nothing is written about it."""
 
-    async def test_113_no_decision(self, log: Log, stage: Stage, settings: Settings) -> None:
-        """Neither at a yield point nor (123) where the agent is idle."""
+    async def test_113_123_no_decision(self, log: Log, stage: Stage, settings: Settings) -> None:
+        """Neither at a yield point nor where the agent is idle."""
         await create(log, "ada")
         await send(log, "system_event", "work")
         async with hired(settings) as hand:

@@ -167,7 +167,7 @@ class TestTrace:
         [(Completed("so"), "a2a_message"), (EMPTY, "a2a_message"), (BUSY, "a2a_message"),
          (SLOW, "a2a_message"), (Cancelled("bob"), "a2a_message")],
     )  # fmt: skip
-    def test_131_133_none(self, outcome: Outcome, kind: str) -> None:
+    def test_083_131_133_none(self, outcome: Outcome, kind: str) -> None:
         """It was answered, is tried again, or somebody wanted it to end."""
         assert ended(outcome, kind=kind).also == ()
 
