@@ -124,7 +124,7 @@ async def test_141_stopped_and_started_again(live: Api, tmp_path: Path) -> None:
 
 
 async def test_the_agent_puts_its_mail_in_order(live: Api, tmp_path: Path) -> None:
-    """Deferred and back, dropped, reprioritised: by its own tools, each with its decision."""
+    """Put off and back, and dropped, by its own tools: what is put off waits for the rest."""
     await agent(live, tmp_path, "ada", {"reply": "so"})
     await live.post("/agents/ada/pause", status=200)
     ids = [await put(live, "ada", kind, kind) for kind in
@@ -133,7 +133,6 @@ async def test_the_agent_puts_its_mail_in_order(live: Api, tmp_path: Path) -> No
     tools = [
         {"tool": "defer_mailbox_item", "args": {"item_id": later, "reason": "not yet"}},
         {"tool": "drop_mailbox_item", "args": {"item_id": gone, "reason": "no use"}},
-        {"tool": "prioritize_mailbox_item", "args": {"item_id": first, "priority": 0}},
     ]
     tidy = [{"contains": "tidy", "step": 0, "reply": "", "calls": tools}, {"reply": "so"}]
     (tmp_path / "ada.json").write_text(json.dumps({"rules": tidy}), "utf-8")
@@ -143,7 +142,6 @@ async def test_the_agent_puts_its_mail_in_order(live: Api, tmp_path: Path) -> No
     assert ends == {later: "completed", gone: "dropped", first: "completed"}
     for kind, item in (
         ("item.deferred", later), ("item.resurfaced", later), ("item.dropped", gone),
-        ("item.reprioritized", first),
     ):  # fmt: skip
         told = (await live.get("/events", type=kind))["items"]
         assert (kind, [one["data"]["itemId"] for one in told]) == (kind, [item])
