@@ -7,7 +7,16 @@ import re
 import sys
 from pathlib import Path
 
-from undivided.domain.events import agents, flights, items, people, sessions, triage
+from undivided.domain.events import (
+    agents,
+    callbacks,
+    flights,
+    heartbeats,
+    items,
+    people,
+    sessions,
+    triage,
+)
 from undivided.domain.events.catalogue import CATALOGUE
 
 PAGE = Path(__file__).parent.parent / "docs" / "events.md"
@@ -15,7 +24,9 @@ STREAMS = {
     agents: "`agent:<id>`: an agent's life, configuration and working memory",
     items: "`agent:<id>`: its mailbox (and `user:<id>`: what people are told)",
     triage: "`agent:<id>`: what it considers before it chooses",
+    heartbeats: "`agent:<id>`: what the clock brings to it",
     flights: "`agent:<id>`: who holds it, and what its focus waits for",
+    callbacks: "`agent:<id>`: what it will hear of later",
     people: "`user:<id>`: what a person is told and asked",
     sessions: "`session:<id>`: turns and their steps",
 }

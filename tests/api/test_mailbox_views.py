@@ -21,7 +21,7 @@ async def filled(api: Api, log: Log) -> dict[str, str]:
     ids["queued"] = (await api.post("/agents/ada/mailbox", COMMENT))["itemId"]
     ids["merged"] = (await api.post("/agents/ada/mailbox", COMMENT))["itemId"]
     for status in ("deferred", "dropped"):
-        body = {"sourceType": "heartbeat", "payload": {"content": "patrol"}}
+        body = {"sourceType": "system_event", "payload": {"content": "patrol"}}
         ids[status] = (await api.post("/agents/ada/mailbox", body))["itemId"]
     async with log.locked("ada") as tx:
         put_off = ItemDeferred(
@@ -67,12 +67,12 @@ async def test_what_merged_and_what_was_put_off_say_where_to(api: Api, log: Log)
 async def test_types_are_chosen_and_counted(api: Api, log: Log) -> None:
     """`sourceType` is another name of `type`; counting by type has to be asked for."""
     await filled(api, log)
-    by_type = await api.get("/agents/ada/mailbox", type="heartbeat,human_chat")
-    by_alias = await api.get("/agents/ada/mailbox", sourceType="heartbeat,human_chat")
+    by_type = await api.get("/agents/ada/mailbox", type="system_event,human_chat")
+    by_alias = await api.get("/agents/ada/mailbox", sourceType="system_event,human_chat")
     assert by_type["history"] == by_alias["history"]
     assert len(by_type["history"]) == 3
     assert "sourceTypeCounts" not in by_type
     task = await api.get("/agents/ada/mailbox", category="task", counts="sourceType")
     assert {one["sourceType"] for one in task["history"]} == {"task_comment"}
-    assert task["sourceTypeCounts"] == {"heartbeat": 2, "human_chat": 1, "task_comment": 2}
+    assert task["sourceTypeCounts"] == {"system_event": 2, "human_chat": 1, "task_comment": 2}
     await api.get("/agents/ada/mailbox", 422, counts="everything")

@@ -74,7 +74,7 @@ async def test_what_nobody_foresaw_tells_nothing(app: FastAPI, api: Api) -> None
 
 
 async def test_an_agents_life(api: Api, log: Log) -> None:
-    await api.agent("ada", tools=["test_sleep"], teamId="t1", heartbeatIntervalS=60)
+    await api.agent("ada", tools=["test_sleep"], teamId="t1", heartbeatIntervalS=600)
     changed = await api.client.patch(
         "/api/agents/ada",
         json={"name": "Ada L.", "tools": None, "policy": {"intake": "drain"}, "instructions": "x"},
@@ -82,7 +82,7 @@ async def test_an_agents_life(api: Api, log: Log) -> None:
     assert changed.json()["name"] == "Ada L."
     assert changed.json()["tools"] is None
     assert changed.json()["policyVersion"] == 2
-    assert changed.json()["heartbeatIntervalS"] == 60
+    assert changed.json()["heartbeatIntervalS"] == 600
     same = await api.client.patch("/api/agents/ada", json={"name": "Ada L."})
     assert same.json()["changedAt"] == changed.json()["changedAt"]
     for verb, status in (

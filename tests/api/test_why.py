@@ -38,8 +38,8 @@ async def test_of_a_completed_item(api: Api, log: Log) -> None:
     assert (told["itemId"], told["agentId"]) == (sent["itemId"], "ada")
     assert (told["status"], told["outcome"]) == ("completed", "completed")
     assert sorted(kinds(told)) == ["accepted", "completed", "picked", "turn_ended", "turn_started"]
-    assert 'ada received a chat message from Bob: "Is the kettle on?".' in text
-    assert "priority 0 (critical), which is what a chat message has" in text
+    assert 'ada received a chat from Bob: "Is the kettle on?".' in text
+    assert "priority 0 (critical), which is what a chat has" in text
     assert "2 responses and 1 tool call (kettle_state)" in text
     assert 'It is over: it answered "It boils.".' in text
     picked = next(one for one in told["sentences"] if one["kind"] == "picked")

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from undivided.domain.dialogue import ModelReply, ModelRequest, ToolCall, Usage, UserSaid
+from undivided.domain.errors import ModelFailed
 from undivided.domain.scenarios import JUDGE
 from undivided.domain.script import completed
 from undivided.store.config import default_config
@@ -21,13 +22,15 @@ from undivided.workers.attend import Attendant
 from undivided.workers.drive import Driver
 from undivided.workers.model import Models
 from undivided.workers.tools.registry import Tools
+from undivided.workers.tools.time import BACKGROUND_EXEC
 
 
 class Model(Models):
     """A model that remembers what it was asked, and answers once its gate is open.
 
     `calls`: the tool calls of its next responses, one list each; then it only says "so". So many
-    of its next responses as `unmarked` says lack the completion marker.
+    of its next responses as `unmarked` says lack the completion marker. Requests of a `failing`
+    scenario are refused.
     """
 
     def __init__(self) -> None:
@@ -36,6 +39,7 @@ class Model(Models):
         self.words: dict[str, str] = {}
         self.calls: list[list[tuple[str, dict[str, object]]]] = []
         self.unmarked = 0
+        self.failing: set[str] = set()
         self.gate = asyncio.Event()
         self.gate.set()
         self.busy = asyncio.Event()
@@ -46,6 +50,8 @@ class Model(Models):
             return ModelReply(self.words.get(request.scenario, ""), (), Usage(), "gated")
         self.asked.append(request)
         self.busy.set()
+        if request.scenario in self.failing:
+            raise ModelFailed("refused", "as told")
         on_delta("s")
         await self.gate.wait()
         wished = self.calls.pop(0) if self.calls else []
@@ -87,7 +93,7 @@ class Hand:
     def __init__(self, log: Log, locks: LockConnection, hints: Hints) -> None:
         self.log, self.locks, self.hints = log, locks, hints
         self.model, self.bell = Model(), Bell()
-        driver = Driver(log, self.model, Tools(test_tools=True), hints)
+        driver = Driver(log, self.model, Tools(test_tools=True, more=(BACKGROUND_EXEC,)), hints)
         self.attendant = Attendant(log, locks, driver, self.bell)
 
     async def attend(self, agent_id: str) -> None:

@@ -1,34 +1,35 @@
-"""A mailbox managed by its agent, and a plan carried out, by real transactions.
+"""Triage by real workers: an agent considers what waits, and its plan is carried out.
 
 The log is checked afterwards: every item is somewhere, and every row is what the log says.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
+
+import pytest
 
 from tests.races.hand import hired
 from tests.races.staging import Stage
 from tests.races.test_interrupts import send
 from tests.support.lives import BY, create
-from undivided.domain.deliberation import Triaging, apply
-from undivided.domain.dialogue import ToolCall, Usage
-from undivided.domain.events import flights as f
 from undivided.domain.events import sessions as s
 from undivided.domain.events import triage as t
-from undivided.domain.events.items import ItemDeferred, ItemDropped
-from undivided.domain.outcomes import Completed
-from undivided.domain.planning import CompleteDeliberation
-from undivided.domain.recorded import session_stream
-from undivided.domain.turn import evolve
-from undivided.store import acting, landing
-from undivided.store.acts.triage import considered
-from undivided.store.flights import QUEUE_SEEN, Flight
-from undivided.store.log import Addition, Log
+from undivided.domain.events.items import (
+    ItemCompleted,
+    ItemDeferred,
+    ItemDropped,
+    ItemPicked,
+)
+from undivided.domain.mini_triage import ROUNDS
+from undivided.domain.outcomes import Cancelled, Completed, Failed
+from undivided.domain.plans import Plan
+from undivided.store.commands.outlet import Outlet
+from undivided.store.commands.sessions import stop_turn
+from undivided.store.log import Log
 from undivided.store.settings import Settings
-
-Call = tuple[str, dict[str, object]]
 
 
 async def results(stage: Stage) -> list[dict[str, Any]]:
@@ -37,7 +38,7 @@ async def results(stage: Stage) -> list[dict[str, Any]]:
 
 async def test_an_agent_manages_its_mailbox(log: Log, stage: Stage, settings: Settings) -> None:
     """173, 175: what it does takes effect with the call's result."""
-    await create(log, "ada")
+    await create(log, "ada", triage="off")
     await send(log, "review_request", "work")
     later = await send(log, "system_event", "later", priority=3)
     stale = await send(log, "system_event", "stale", priority=3)
@@ -57,7 +58,7 @@ async def test_an_agent_manages_its_mailbox(log: Log, stage: Stage, settings: Se
         await hand.attend("ada")
     looked, *told = await results(stage)
     assert (looked["status"], looked["queueDepth"]) == ("ok", 3)
-    assert looked["currentFocus"]["label"] == "Review request"
+    assert looked["currentFocus"]["label"] == "Review Request"
     assert [one["id"] for one in looked["items"]] == [later, stale, kept]
     assert [one["type"] for one in looked["recentDecisions"]] == ["pick"]
     assert [one["status"] for one in told] == [
@@ -69,92 +70,298 @@ async def test_an_agent_manages_its_mailbox(log: Log, stage: Stage, settings: Se
     assert dict(await stage.ask("SELECT id, status FROM items"))[kept] == "completed"
 
 
-async def deliberating(log: Log, ids: tuple[str, ...]) -> Flight:
-    """Ada deliberates about items, and has asked to complete it."""
-    async with log.locked("ada", QUEUE_SEEN) as tx:
-        started = s.TurnStarted(
-            turn_id="trn_d", session_id="ses_d", agent_id="ada", item_ids=(),
-            scenario="deliberation", origin="deliberation", index=0, responses_before=0,
-            input="choose", epoch=1, backstop_s=600,
-        )  # fmt: skip
-        began = t.TriageBegan(
-            agent_id="ada", turn_id="trn_d", session_id="ses_d", head=ids[0], item_ids=ids, epoch=1
-        )
-        acquired = f.FlightAcquired(agent_id="ada", epoch=1, worker="wrk_1")
-        opened = s.SessionOpened(session_id="ses_d", agent_id="ada")
-        rows: list[Any] = [await tx.row("items", one) for one in ids]
-        appended = await tx.append(
-            [tx.addition(acquired, began),
-             Addition(session_stream("ses_d"), 0, (opened, started))], BY,
-        )  # fmt: skip
-        edition = tx.view.edition
-    state = evolve(None, started)
-    assert state is not None
-    return Flight(
-        agent=appended.rows["agents", "ada"], epoch=1, items=tuple(rows),
-        session=appended.rows["sessions", "ses_d"], turn=appended.rows["turns", "trn_d"],
-        state=state, version=2, edition=edition,
-    )  # fmt: skip
+async def several(log: Log, number: int = 5, **given: Any) -> tuple[str, ...]:
+    """Things that wait, none more urgent than the others."""
+    return tuple([await send(log, "system_event", f"work {n}", **given) for n in range(number)])
 
 
-async def complete(log: Log, flight: Flight, **args: Any) -> str:
-    """The model calls `complete_deliberation`; answers what it reads."""
-    step = flight.state.responses
-    call = ToolCall(f"call_{step}", "complete_deliberation", args)
-    await landing.record(log, flight, s.ModelResponded(
-        turn_id="trn_d", step=step, text="", calls=(call,), usage=Usage(), model="m", epoch=1,
-    ), s.ToolCallStarted(
-        turn_id="trn_d", call_id=call.id, tool=call.tool, args=args, effect="pure",
-        idempotency_key=call.id, epoch=1,
-    ))  # fmt: skip
-    assert await acting.act(log, flight, call, CompleteDeliberation(args)) is None
-    last = flight.state.said[-1]
-    return last.content
+def plan(**args: Any) -> list[tuple[str, dict[str, object]]]:
+    """The response that completes a deliberation."""
+    return [("complete_deliberation", args)]
 
 
-async def end(log: Log, flight: Flight, ids: tuple[str, ...]) -> None:
-    """The plan is carried out, with the end of its turn."""
-    async with log.locked("ada", QUEUE_SEEN) as tx:
-        about = await considered(tx, ids)
-        applied = apply(Triaging("trn_d", tx.agent, "trn_d", 1, about), flight.state.plan)
-        over = s.TurnEnded(
-            turn_id="trn_d", session_id="ses_d", agent_id="ada", item_ids=applied.inline,
-            outcome=Completed("planned"), usage=Usage(), responses=flight.state.responses,
-            tool_calls=flight.state.tool_calls, epoch=1,
-        )  # fmt: skip
-        released = f.FlightReleased(agent_id="ada", epoch=1, reason="done")
-        await tx.append(
-            [tx.addition(*applied.events, released), flight.session_events(over)], BY, flight.fence
-        )
+async def statuses(stage: Stage) -> dict[str, str]:
+    return dict(await stage.ask("SELECT id, status FROM items"))
 
 
-async def test_165_157_a_plan_is_checked_and_carried_out(log: Log, stage: Stage) -> None:
-    """Refused with what it forgot, then recorded once, then applied."""
+async def test_165_157_160_a_plan_is_checked_and_carried_out(
+    log: Log, stage: Stage, settings: Settings
+) -> None:
+    """Refused with what it forgot, then recorded and applied: a batch is one turn."""
     await create(log, "ada")
-    ids = tuple([await send(log, "system_event", f"work {n}") for n in range(5)])
-    flight = await deliberating(log, ids)
-    refused = json.loads(await complete(log, flight, process_item_id=ids[1]))
-    assert (refused["status"], refused["orphaned"]) == ("error", list(ids[2:]))
-    assert flight.state.plan is None
-    newer = await send(log, "system_event", "newer")
-    whole = {
-        "process_item_ids": [ids[1], ids[2]], "defer_item_ids": [ids[3]],
-        "inline_completed_ids": [ids[4]], "drop_item_ids": [ids[0]], "reasoning": "so",
+    ids = await several(log)
+    async with hired(settings) as hand:
+        hand.model.calls = [
+            plan(process_item_id=ids[1]),
+            plan(
+                process_item_ids=[ids[1], ids[2]], defer_item_ids=[ids[3]], reasoning="so",
+                inline_completed_ids=[ids[4]], drop_item_ids=[ids[0]], batch_context="as one",
+                memory_updates=[{"key": "a", "content": "1"}, {"key": "b", "content": "2"}],
+            ),
+        ]  # fmt: skip
+        await hand.attend("ada")
+        assert [one.scenario for one in hand.model.asked[:3]] == [
+            "deliberation", "deliberation", "system",
+        ]  # fmt: skip
+        batch = hand.model.asked[2].newest_input
+    assert all(text in batch for text in ("[BATCH] 2 items", "as one", "work 1", "work 2"))
+    (refused, recorded) = [one.content for one in await stage.events(s.ToolCallFinished)]
+    assert json.loads(refused)["orphaned"] == [ids[2], ids[3], ids[4]]
+    assert recorded == "recorded"
+    (planned,) = await stage.events(s.DeliberationPlanned)
+    assert isinstance(planned.plan, Plan)
+    considered, together, later = await stage.events(s.TurnEnded)
+    assert (considered.item_ids, considered.outcome) == ((ids[4],), Completed("so"))
+    assert together.item_ids == (ids[1], ids[2])
+    assert later.item_ids == (ids[3],)
+    assert await statuses(stage) == {
+        ids[0]: "dropped", **dict.fromkeys(ids[1:], "completed"),
     }  # fmt: skip
-    assert await complete(log, flight, **whole) == "recorded"
-    assert "complete already" in await complete(log, flight, **whole)
-    await end(log, flight, ids)
-    assert len(await stage.events(s.DeliberationPlanned)) == 1
-    statuses = dict(await stage.ask("SELECT id, status FROM items"))
-    assert [statuses[one] for one in (*ids, newer)] == [
-        "dropped", "queued", "queued", "deferred", "completed", "queued",
-    ]  # fmt: skip
-    assert await stage.ask("SELECT waiting, deferred, attention_state FROM agents") == [
-        (3, 1, "idle")
-    ]
+    inline = [one for one in await stage.events(ItemCompleted) if one.item_id == ids[4]]
+    assert [one.turn_id for one in inline] == [considered.turn_id]
+    kept = dict(await stage.ask("SELECT key, content FROM memories"))
+    assert (kept["a"], kept["b"]) == ("1", "2")
+
+
+async def test_167_an_applied_plan_is_one_decision(
+    log: Log, stage: Stage, settings: Settings
+) -> None:
+    """Of type `triage`; there is no pick beside it."""
+    await create(log, "ada")
+    ids = await several(log, 3)
+    async with hired(settings) as hand:
+        hand.model.calls = [plan(process_item_ids=list(ids), reasoning="all")]
+        await hand.attend("ada")
+    decided = await stage.ask("SELECT type, item_id, rule FROM decisions ORDER BY version, id")
+    assert decided[0] == ("triage", ids[0], "deliberation")
+    assert {kind for kind, *_ in decided[1:]} == {"complete"}
+    (applied,) = await stage.events(t.TriageApplied)
+    picks = await stage.events(ItemPicked)
+    assert {one.decision.id for one in picks} == {applied.decision.id}
     ((last,),) = await stage.ask("SELECT last_triage FROM agents")
-    assert (last["primary"], last["batch"], last["inline"]) == (ids[1], [ids[2]], [ids[4]])
-    assert await stage.ask("SELECT item_id, rule FROM decisions WHERE type = 'triage'") == [
-        (ids[1], "deliberation")
-    ]
-    assert await stage.ask("SELECT content FROM memories WHERE key = 'deliberation'") != []
+    assert (last["primary"], last["batch"]) == (ids[0], list(ids[1:]))
+
+
+async def test_151_153_order_alone_says_what_is_best(
+    log: Log, stage: Stage, settings: Settings
+) -> None:
+    """One that waits alone, one with less urgent beside it, a person before anything."""
+    await create(log, "ada")
+    await send(log, "system_event", "first", priority=1)
+    await send(log, "system_event", "second", priority=2)
+    await send(log, "human_chat", "hello", sender="bob", role="user")
+    async with hired(settings) as hand:
+        await hand.attend("ada")
+        assert hand.model.inputs() == ["hello", "first", "second"]
+    assert await stage.events(t.TriageBegan) == []
+
+
+async def test_152_two_of_one_priority_are_considered(
+    log: Log, stage: Stage, settings: Settings
+) -> None:
+    """Without a plan the head is next, and what was considered in vain is not again."""
+    await create(log, "ada")
+    await several(log, 3)
+    async with hired(settings) as hand:
+        await hand.attend("ada")
+        assert [one.scenario for one in hand.model.asked] == [
+            "deliberation", "system", "system", "system",
+        ]  # fmt: skip
+        assert hand.model.inputs()[1:] == ["work 0", "work 1", "work 2"]
+    (applied,) = await stage.events(t.TriageApplied)
+    assert applied.decision.rule == "without_plan"
+
+
+@pytest.mark.parametrize("left", ["nothing", "half", "failure"])
+async def test_a_deliberation_that_comes_to_nothing_leaves_it_to_order(
+    log: Log, stage: Stage, settings: Settings, left: str
+) -> None:
+    """It never answers usefully, or the model fails: no item is lost or left at work."""
+    await create(log, "ada")
+    ids = await several(log, 3)
+    async with hired(settings) as hand:
+        if left == "half":
+            wrong = [plan(), plan(process_item_id="mbx_unknown"), plan(process_item_ids=[1, {}])]
+            twice = plan(
+                process_item_id=ids[0], defer_item_ids=[ids[1], ids[2]], drop_item_ids=[ids[1]]
+            )
+            hand.model.calls = [*wrong, twice]
+        if left == "failure":
+            hand.model.failing = {"deliberation"}
+        await hand.attend("ada")
+    assert set((await statuses(stage)).values()) == {"completed"}
+    considered, *_ = await stage.events(s.TurnEnded)
+    assert isinstance(considered.outcome, Failed if left == "failure" else Completed)
+    assert await stage.events(s.DeliberationPlanned) == []
+
+
+async def test_163_164_a_person_ends_a_deliberation_in_mid_call(
+    log: Log, stage: Stage, settings: Settings
+) -> None:
+    """The plan is discarded, the person is first, and the former head still waits."""
+    await create(log, "ada")
+    ids = await several(log, 3)
+    async with hired(settings) as hand:
+        at_work = await hand.at_the_model("ada")
+        await send(log, "a2a_message", "not for this", role="agent")
+        chat = await send(log, "human_chat", "hello", sender="bob", role="user")
+        hand.attendant.stop_turn((await stage.events(s.TurnStarted))[0].turn_id)
+        hand.model.gate.set()
+        await at_work
+        assert hand.model.inputs()[1] == "hello"
+    first, *_ = await stage.events(t.TriageApplied)
+    assert (first.aborted, first.primary) == (True, ids[0])
+    began = await stage.events(s.TurnStarted)
+    assert began[1].item_ids == (chat,)
+    assert set((await statuses(stage)).values()) == {"completed"}
+
+
+async def test_164_what_was_done_inline_stays_done(
+    log: Log, stage: Stage, settings: Settings
+) -> None:
+    """A person writes between the plan and its end: only what is dealt with counts."""
+    await create(log, "ada")
+    ids = await several(log, 3)
+    async with hired(settings) as hand:
+        hand.model.calls = [
+            plan(process_item_id=ids[0], drop_item_ids=[ids[1]], inline_completed_ids=[ids[2]])
+        ]
+        at_work = await hand.at_the_model("ada")
+        await send(log, "human_chat", "hello", sender="bob", role="user")
+        hand.model.gate.set()
+        await at_work
+    first, *_ = await stage.events(t.TriageApplied)
+    assert (first.aborted, first.inline, first.dropped) == (True, (ids[2],), ())
+    assert (await statuses(stage))[ids[1]] == "completed"
+
+
+async def test_159_what_is_protected_waits_whatever_the_plan_says(
+    log: Log, stage: Stage, settings: Settings
+) -> None:
+    """What starts a task and what names the agent is neither put off nor discarded."""
+    await create(log, "ada")
+    head = await send(log, "system_event", "head", priority=2)
+    starts = await send(
+        log, "task_status_update", "go", priority=2, extra={"triggerExecution": True}
+    )
+    names = await send(log, "mention", "@ada", priority=2, extra={"directMention": True})
+    async with hired(settings) as hand:
+        hand.model.calls = [
+            plan(process_item_id=head, defer_item_ids=[starts], drop_item_ids=[names])
+        ]
+        await hand.attend("ada")
+    assert await statuses(stage) == dict.fromkeys((head, starts, names), "completed")
+    assert await stage.events(ItemDeferred) == []
+    assert await stage.events(ItemDropped) == []
+
+
+async def test_a_killed_worker_leaves_the_deliberation_to_the_next(
+    log: Log, stage: Stage, settings: Settings
+) -> None:
+    """The same turn goes on; what was answered is not asked again."""
+    await create(log, "ada")
+    ids = await several(log, 3)
+    async with hired(settings) as hand:
+        hand.model.calls = [[("check_mailbox", {})]]
+        at_work = await hand.at_the_model("ada")
+        hand.model.gate.set()
+        hand.model.gate.clear()
+        hand.model.busy.clear()
+        await hand.model.busy.wait()
+        at_work.cancel()
+        await asyncio.wait({at_work})
+    await stage.until_free()
+    async with hired(settings) as other:
+        other.model.calls = [plan(process_item_ids=list(ids))]
+        await other.attend("ada")
+        assert [one.step for one in other.model.asked] == [1, 0]
+    assert len(await stage.events(t.TriageBegan)) == 1
+    assert set((await statuses(stage)).values()) == {"completed"}
+
+
+async def test_a_stopped_deliberation_leaves_it_to_order(
+    log: Log, stage: Stage, settings: Settings
+) -> None:
+    """The cancel button: nothing is lost, and the agent does not begin to ponder again."""
+    await create(log, "ada")
+    await several(log, 3)
+    async with hired(settings) as hand:
+        at_work = await hand.at_the_model("ada")
+        (began,) = await stage.events(s.TurnStarted)
+        outlet = Outlet(log, hand.bell, hand.hints)
+        await stop_turn(outlet, began.session_id, BY)
+        hand.attendant.stop_turn(began.turn_id)
+        hand.model.gate.set()
+        await at_work
+        assert hand.model.inputs()[1:] == ["work 0", "work 1", "work 2"]
+    (first, *_) = await stage.events(s.TurnEnded)
+    assert isinstance(first.outcome, Cancelled)
+    assert len(await stage.events(t.TriageBegan)) == 1
+
+
+class TestMini:
+    """One question instead of a conversation: policy `triage` is `mini`."""
+
+    async def test_169_the_choice_is_in_the_answer(
+        self, log: Log, stage: Stage, settings: Settings
+    ) -> None:
+        """With thoughts and prose around it."""
+        await create(log, "ada", triage="mini")
+        ids = await several(log, 3)
+        choice = {
+            "processItemId": ids[2], "deferItemIds": [ids[0]], "dropItemIds": [ids[1]],
+            "reasoning": "last",
+        }  # fmt: skip
+        said = f"<think>hm {{}}</think>I say {json.dumps(choice)} so."
+        async with hired(settings) as hand:
+            hand.model.words = {"deliberation": said}
+            await hand.attend("ada")
+            assert hand.model.inputs() == ["work 2", "work 0"]
+        (applied,) = await stage.events(t.TriageApplied)
+        assert (applied.primary, applied.deferred, applied.dropped) == (
+            ids[2],
+            (ids[0],),
+            (ids[1],),
+        )
+        assert applied.decision.rule == "mini_triage"
+
+    async def test_171_what_it_forgets_it_is_asked_once_more(
+        self, log: Log, stage: Stage, settings: Settings
+    ) -> None:
+        """The same answer again is no better: it stands as it was."""
+        await create(log, "ada", triage="mini")
+        ids = await several(log, 3)
+        async with hired(settings) as hand:
+            hand.model.words = {
+                "deliberation": f'{{"processItemId": "{ids[1]}", "reasoning": "so"}}'
+            }
+            await hand.attend("ada")
+            assert hand.model.inputs() == ["work 1", "work 0", "work 2"]
+        first, *_ = await stage.events(s.TurnEnded)
+        assert first.responses == 2
+        nudged = await stage.events(s.TurnNudged)
+        assert nudged[0].reason == "items_forgotten"
+
+    @pytest.mark.parametrize("said", ["", "nothing of use", '{"processItemId": "mbx_', "{}", "[1]"])
+    async def test_nonsense_leaves_it_to_order(
+        self, log: Log, settings: Settings, said: str
+    ) -> None:
+        """Nothing, half a JSON, no choice."""
+        await create(log, "ada", triage="mini")
+        await several(log, 2)
+        async with hired(settings) as hand:
+            hand.model.words = {"deliberation": said}
+            await hand.attend("ada")
+            assert hand.model.inputs() == ["work 0", "work 1"]
+
+    async def test_172_it_looks_things_up_for_so_long(self, log: Log, settings: Settings) -> None:
+        """Then it is asked without tools."""
+        await create(log, "ada", triage="mini")
+        await several(log, 2)
+        async with hired(settings) as hand:
+            hand.model.calls = [[("check_mailbox", {})] for _ in range(ROUNDS)]
+            await hand.attend("ada")
+            looking = [one for one in hand.model.asked if one.scenario == "deliberation"]
+        assert [bool(one.tools) for one in looking] == [True] * ROUNDS + [False]
+        assert {tool.name for tool in looking[0].tools} == {"check_mailbox"}
+        assert {(one.temperature, one.max_tokens) for one in looking} == {(0.1, 8192)}

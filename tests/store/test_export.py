@@ -71,7 +71,7 @@ def rows_of(database: Database, agent_id: str) -> dict[str, list[Any]]:
     rows: dict[str, list[Any]] = {}
     with psycopg.connect(database.owner_url) as connection:
         for table in PROJECTED:
-            column = "id" if table.name in ("agents", "flights") else "agent_id"
+            column = "agent_id" if "agent_id" in table.columns else "id"
             statement = sql.SQL("SELECT to_jsonb(t) FROM {} t WHERE {} = %s ORDER BY t.id").format(
                 sql.Identifier(table.name), sql.Identifier(column)
             )

@@ -18,6 +18,8 @@ BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 NAMES = st.sampled_from(["a", "b", "c"])
 """Few ids, so that events of one history meet each other."""
 
+MOMENTS = st.integers(0, 10**6).map(lambda seconds: BEGAN + timedelta(seconds=seconds))
+
 ANY_TEXT = st.text(max_size=20) | st.text("\x00\x1a\ud800\udfff\\u01ab", max_size=20)
 """All of Unicode, with what Postgres refuses."""
 
@@ -79,10 +81,10 @@ def _type(kind: mi.Type) -> st.SearchStrategy[Any]:
             return st.integers(0, 1000)
         case mi.FloatType():
             return st.floats(0, 1e6)
-        case mi.NoneType():
-            return st.none()
-        case mi.AnyType():
-            return ANY_JSON
+        case mi.DateTimeType():
+            return MOMENTS
+        case mi.AnyType() | mi.NoneType():
+            return ANY_JSON if isinstance(kind, mi.AnyType) else st.none()
         case mi.LiteralType(values=values):
             return st.sampled_from(values)
         case mi.UnionType(types=types):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 from undivided.domain import agents, mailbox
 from undivided.domain.agents import CreateAgent
@@ -37,9 +38,11 @@ async def log_at(url: str) -> AsyncIterator[Log]:
         await database.close()
 
 
-async def create(log: Log, agent_id: str) -> None:
+async def create(log: Log, agent_id: str, **policy: Any) -> None:
     """An agent, started; what it puts off stays put off for longer than any test runs."""
-    command = CreateAgent(agent_id=agent_id, name=agent_id, policy={"retryBackoffS": [3600]})
+    command = CreateAgent(
+        agent_id=agent_id, name=agent_id, policy={"retryBackoffS": [3600], **policy}
+    )
     events = agents.create(DEFAULT_POLICY, command)
     await log.append([Addition(agent_stream(agent_id), 0, events)], BY)
 

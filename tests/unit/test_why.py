@@ -33,7 +33,11 @@ from undivided.domain.why.turns import TurnEvent
 from undivided.domain.why.words import RULE_SENTENCES
 
 TURN = "trn_1"
-BESIDE: set[type[Event]] = {i.NoticePosted, i.AgentIncomplete, p.ApprovalRequested}
+BESIDE: set[type[Event]] = {
+    i.NoticePosted,
+    i.AgentIncomplete,
+    p.ApprovalRequested,
+}
 """Written in one append with what has a sentence that says what they say."""
 
 

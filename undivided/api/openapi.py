@@ -20,7 +20,9 @@ from undivided.api.routes.health import Health, Readiness
 from undivided.api.shapes import (
     accepted,
     agents,
+    callbacks,
     events,
+    heartbeat,
     items,
     mind,
     people,
@@ -114,6 +116,9 @@ CALLS: dict[tuple[str, str], Call] = {
     ("get", f"{AGENT}/activities"): _C(answer=records.ActivityPage, takes=PAGE),
     ("get", f"{AGENT}/activity-logs"): _C(
         answer=records.ActivityLog, takes=("activityId", *PAGE)),
+    ("get", f"{AGENT}/heartbeat"): _C(answer=heartbeat.Heartbeat, takes=WHEN),
+    ("post", f"{AGENT}/heartbeat/trigger"): _C(answer=accepted.AcceptedItem, status=202),
+    ("post", f"{AGENT}/daily-report"): _C(answer=accepted.AcceptedItem, status=202),
     ("get", "/api/items/{item_id}"): _C(answer=items.Item, takes=WHEN),
     ("get", "/api/items/{item_id}/why"): _C(answer=why.Why, takes=WHEN),
     ("get", "/api/sessions"): _C(answer=sessions.SessionPage, takes=("agentId", *PAGE)),
@@ -129,6 +134,9 @@ CALLS: dict[tuple[str, str], Call] = {
     ("get", EVENT): _C(answer=events.EventShape, takes=WHEN),
     ("get", f"{EVENT}/causes"): _C(answer=events.EventPage, takes=WHEN),
     ("get", f"{EVENT}/effects"): _C(answer=events.EventPage, takes=PAGE),
+    ("get", "/api/callbacks"): _C(
+        answer=callbacks.CallbackPage, takes=("status", "type", "agentId", *PAGE)),
+    ("delete", f"{AGENT}/wakeups/{{wakeup_id}}"): _C(answer=callbacks.CancelledWakeup),
     ("get", "/api/approvals"): _C(
         answer=people.ApprovalPage, takes=("status", "agentId", "userId", *PAGE)),
     ("get", "/api/approvals/{approval_id}"): _C(answer=people.Approval, takes=WHEN),

@@ -13,6 +13,7 @@ from undivided.domain.events import agents as a
 from undivided.domain.events.catalogue import Event
 from undivided.domain.events.flights import StopRequested
 from undivided.domain.events.items import ItemCancelled, ItemResurfaced
+from undivided.domain.pace import clamped
 from undivided.domain.policy import Policy, adopt
 from undivided.domain.state.agent import AgentRow, Focused, Idle, Suspended
 from undivided.domain.state.item import Deferred, ItemRow, Queued
@@ -64,7 +65,7 @@ def create(base: Policy, command: CreateAgent) -> tuple[Event, ...]:
             tools=command.tools,
             policy=adopt(base, dict(command.policy)),
             team_id=command.team_id,
-            heartbeat_interval_s=command.heartbeat_interval_s,
+            heartbeat_interval_s=_within(command.heartbeat_interval_s),
         ),
     )
 
@@ -78,7 +79,7 @@ def configure(agent: AgentRow, command: ConfigureAgent) -> tuple[Event, ...]:
         model=_or(command.model, agent.model),
         instructions=_or(command.instructions, agent.instructions),
         tools=_or(command.tools, agent.tools),
-        heartbeat_interval_s=_or(command.heartbeat_interval_s, agent.heartbeat_interval_s),
+        heartbeat_interval_s=_within(_or(command.heartbeat_interval_s, agent.heartbeat_interval_s)),
     )
     _check_name(wanted.name)
     _check_instructions(wanted.instructions)
@@ -211,6 +212,10 @@ def note(
 
 def _or(wanted: Any, there: Any) -> Any:
     return there if isinstance(wanted, UnsetType) else wanted
+
+
+def _within(interval_s: float | None) -> float | None:
+    return None if interval_s is None else clamped(interval_s)
 
 
 def _configured(agent: AgentRow) -> a.AgentConfigured:

@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from undivided.domain.decisions import Decision
+from undivided.domain.deliberation_prompt import batch_prompt
 from undivided.domain.events.catalogue import Event
 from undivided.domain.events.flights import StopRequested
 from undivided.domain.events.items import (
@@ -44,6 +45,8 @@ class Begin(Struct, frozen=True):
     rule: str = "priority_fifo"
     siblings: tuple[ItemRow, ...] = ()
     batch_context: str = ""
+    decision: Decision | None = None
+    """What chose it, where that is recorded already."""
 
     @property
     def comes_back(self) -> bool:
@@ -266,6 +269,11 @@ def chat_session(agent_id: str) -> str:
     return session_id_of(("ses", agent_id))
 
 
+def deliberation_session(agent_id: str, turn_id: str) -> str:
+    """The session of one deliberation: each begins with nothing but what waits."""
+    return session_id_of(("ses", "deliberation", agent_id, turn_id))
+
+
 def new_session(agent: AgentRow, item: ItemRow) -> str:
     """The session of a turn whose own was archived or deleted: a conversation of its own.
 
@@ -286,6 +294,8 @@ def own_session(agent: AgentRow, item: ItemRow) -> str:
 
 def input_of(begin: Begin, joined: Mapping[str, tuple[ItemRow, ...]]) -> str:
     """What a turn is told: its item with what has joined it, or all the items of a batch."""
+    if begin.siblings:
+        return batch_prompt(begin.items, joined, begin.batch_context)
     return composed(begin.item, joined[begin.item.id]).content
 
 
@@ -338,24 +348,23 @@ def resumed(
 
 
 def _pick(agent: AgentRow, begin: Begin, item: ItemRow, decision_id: str) -> Decision:
+    """The decision; one that is made already is carried out, with what it is about told."""
     kind = kind_of(item)
+    inputs: dict[str, str | int | float | bool | None] = {
+        "priority": item.priority,
+        "seq": item.seq,
+        "attempt": item.tries.picked + (not begin.comes_back),
+        "waiting": agent.waiting,
+        "activity": kind.activity or "internal",
+        "summary": summary_of(item.payload)[:120],
+        "batch": len(begin.items),
+    }
+    if begin.decision is not None:
+        return replace(begin.decision, inputs={**begin.decision.inputs, **inputs})
     return Decision(
-        decision_id,
-        "pick",
-        begin.rule,
-        _reason(begin, item, kind),
-        {
-            "priority": item.priority,
-            "seq": item.seq,
-            "attempt": item.tries.picked + (not begin.comes_back),
-            "waiting": agent.waiting,
-            "activity": kind.activity or "internal",
-            "summary": summary_of(item.payload)[:120],
-            "batch": len(begin.items),
-        },
-        agent.policy_version,
-        tuple(other.id for other in begin.over[:LOSERS_NAMED]),
-    )
+        decision_id, "pick", begin.rule, _reason(begin, item, kind), inputs,
+        agent.policy_version, tuple(other.id for other in begin.over[:LOSERS_NAMED]),
+    )  # fmt: skip
 
 
 def _reason(begin: Begin, item: ItemRow, kind: StimulusType) -> str:

@@ -81,15 +81,17 @@ def purge(agent: AgentRow, queue: tuple[ItemRow, ...], now: datetime) -> tuple[I
     return tuple(event for event in found if isinstance(event, ItemDropped))
 
 
+def is_expired(agent: AgentRow, item: ItemRow, now: datetime) -> bool:
+    """Whether an item has waited beyond any use, and no turn about it has begun."""
+    return _older(item, now, agent.policy.queued_ttl_s)
+
+
 def expired(
     agent: AgentRow, item: ItemRow, now: datetime, names: tuple[str, str]
 ) -> GivenUp | None:
-    """Give up an item that has waited beyond any use; `names` are a decision's and a notice's.
-
-    One whose turn has begun is not given up: it waits for its turn to go on.
-    """
+    """Give up an item that has waited beyond any use; `names` are a decision's and a notice's."""
     ttl_s = agent.policy.queued_ttl_s
-    if not _waits_untouched(item) or not _older(item, now, ttl_s):
+    if not is_expired(agent, item, now):
         return None
     waited = f"it has waited for more than {ttl_s:g} s"
     return GivenUp(

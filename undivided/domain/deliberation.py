@@ -27,6 +27,8 @@ from undivided.domain.state.item import ItemRow
 
 LOSERS_NAMED = 10
 INLINE = "dealt with during deliberation"
+WITHOUT_PLAN = "without_plan"
+"""The rule of a triage that led to nothing: order decides."""
 
 TriagedBy = Literal["deliberation", "mini_triage"]
 _NOTED_UNDER: dict[TriagedBy, str] = {
@@ -60,10 +62,12 @@ class Applied(Struct, frozen=True):
     """
 
     events: tuple[Event, ...]
+    decision: Decision
     primary: ItemRow | None
     siblings: tuple[ItemRow, ...] = ()
     batch_context: str = ""
     inline: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
     longterm: tuple[MemoryUpdate, ...] = ()
 
 
@@ -91,7 +95,8 @@ def apply(triaging: Triaging, plan: Plan | None) -> Applied:
         applied,
     )
     longterm = tuple(one for one in plan.memory_updates if one.type == "longterm")
-    return Applied(events, primary, siblings, plan.batch_context, inline, longterm)
+    made = applied.decision
+    return Applied(events, made, primary, siblings, plan.batch_context, inline, drop, longterm)
 
 
 def abort(triaging: Triaging, plan: Plan | None, why: str) -> Applied:
@@ -102,18 +107,19 @@ def abort(triaging: Triaging, plan: Plan | None, why: str) -> Applied:
         decision=_triage(triaging, "aborted", why), primary=triaging.about.ids[0],
         inline=inline, reasoning=why, aborted=True,
     )  # fmt: skip
-    return Applied((*_completions(triaging, inline), applied), None, inline=inline)
+    events: tuple[Event, ...] = (*_completions(triaging, inline), applied)
+    return Applied(events, applied.decision, None, inline=inline)
 
 
 def _unplanned(triaging: Triaging) -> Applied:
     about, why = triaging.about, "there is no plan: by priority and age"
     applied = TriageApplied(
         agent_id=triaging.agent.id, turn_id=triaging.turn_id, epoch=triaging.epoch,
-        decision=_triage(triaging, "without_plan", why, about.ids[:1]), primary=about.ids[0],
+        decision=_triage(triaging, WITHOUT_PLAN, why, about.ids[:1]), primary=about.ids[0],
         reasoning=why,
     )  # fmt: skip
     head = about.rows[about.ids[0]] if about.waits(about.ids[0]) else None
-    return Applied((applied,), head)
+    return Applied((applied,), applied.decision, head)
 
 
 def _chosen(about: Considered, plan: Plan) -> tuple[ItemRow | None, tuple[ItemRow, ...]]:

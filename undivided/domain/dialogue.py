@@ -76,7 +76,8 @@ class ModelRequest(Value, frozen=True):
 
     `step` counts the model requests of this turn from 0, `turn_index` the turns of this
     session from 0, `response_index` the model responses of this session from 0; all are
-    folded from the log, so that they are the same after a crash.
+    folded from the log, so that they are the same after a crash. `temperature` and `max_tokens`
+    hold where the model's profile says nothing of them.
     """
 
     agent_id: str
@@ -92,6 +93,8 @@ class ModelRequest(Value, frozen=True):
     step: int
     newest_input: str
     response_index: int = 0
+    temperature: float | None = None
+    max_tokens: int | None = None
 
 
 class ModelReply(Value, frozen=True):

@@ -15,12 +15,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from undivided.domain.deliberation_prompt import CONTENT_CUT, ITEMS_TOLD, age, level
+from undivided.domain.dialogue import AssistantSaid
 from undivided.domain.merging import summary_with
 from undivided.domain.plans import Plan
 from undivided.domain.state.agent import AgentRow
 from undivided.domain.state.item import ItemRow
 from undivided.domain.state.session import ActivityRow, DecisionRow
 from undivided.domain.state.view import AgentView
+from undivided.domain.turn import TurnState
 
 ROUNDS = 6
 MESSAGES_TOLD, MESSAGE_CUT = 20, 2000
@@ -32,6 +34,9 @@ MINI_TOOLS = frozenset((
     "team_status", "recall_activity", "memory_search", "memory_search_longterm", "check_mailbox",
 ))  # fmt: skip
 """What a mini triage may use: it only looks."""
+
+MINI_TRIAGE = "mini_triage"
+"""The origin of a turn that is one."""
 
 ANSWER = (
     'I answer with one JSON object: {"processItemId": "...", "deferItemIds": [], '
@@ -104,6 +109,30 @@ def heard(state: MiniTriage, text: str, calls: bool) -> tuple[MiniTriage, Look |
         f"You did not say what becomes of {', '.join(orphans)}. Answer once more with the whole "
         "object; every item is in exactly one of processItemId, deferItemIds and dropItemIds."
     )
+
+
+def of_turn(state: TurnState, candidates: tuple[str, ...]) -> MiniTriage:
+    """How far a turn has come that is a mini triage."""
+    rounds = sum(bool(one.calls) for one in state.said if isinstance(one, AssistantSaid))
+    first = parsed(state.replies[0], candidates) if state.nudges and state.replies else None
+    return MiniTriage(candidates, rounds, first)
+
+
+def nudged(state: TurnState, candidates: tuple[str, ...]) -> str | None:
+    """What is asked once more after the turn's last reply; None if it is over."""
+    if state.nudges or not state.replies:
+        return None
+    _, then = heard(MiniTriage(candidates), state.replies[-1], calls=False)
+    return then.content if isinstance(then, Correct) else None
+
+
+def plan_of(state: TurnState, candidates: tuple[str, ...]) -> Plan | None:
+    """The plan in the replies of a turn that is over; the better of two."""
+    choices = [parsed(text, candidates) for text in state.replies[:2]]
+    if not choices or choices[0] is None:
+        return None
+    best = choices[0] if len(choices) == 1 else _better(choices[0], choices[1], candidates)
+    return best.plan()
 
 
 def _better(first: Choice, second: Choice | None, candidates: tuple[str, ...]) -> Choice:

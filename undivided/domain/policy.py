@@ -6,14 +6,18 @@ event with its version, and every decision names the version that it was made un
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 
 import msgspec
 
 from undivided.domain.errors import Invalid
+from undivided.domain.pace import SHORTEST_S
+from undivided.domain.scenarios import HEARTBEAT
 from undivided.domain.value import Value
 
 JUDGE_OFF = "off"
+_TIME_OF_DAY = re.compile(r"([01]\d|2[0-3]):[0-5]\d")
 
 
 class Policy(Value, frozen=True, rename="camel", kw_only=True):
@@ -36,6 +40,12 @@ class Policy(Value, frozen=True, rename="camel", kw_only=True):
     one short question to the model, or always by priority.
     `working_memory_entries`, `working_memory_chars`: the newest entries win; longer ones are
     cut.
+    `heartbeat`: whether the agent's heart beats. `active_hours_start` and `active_hours_end`: the
+    hours of the day, as `HH:MM` in `timezone`, in which it does; empty means at any hour.
+    `heartbeat_max_tool_iterations`: model requests of such a turn, if others may have more.
+    `daily_report_at`: the time of day at which the agent is asked for a report; empty means never.
+    `memory_consolidation_s`: how often it goes over what it remembers, if anything came; 0 means
+    never.
     """
 
     on_user_message: Literal["merge", "steer", "queue", "preempt", "abort"] = "merge"
@@ -61,9 +71,23 @@ class Policy(Value, frozen=True, rename="camel", kw_only=True):
     stale_after_s: float = 4 * 3600
     queued_ttl_s: float = 3 * 24 * 3600
     triage: Literal["deliberation", "mini", "off"] = "deliberation"
+    heartbeat: bool = True
+    active_hours_start: str = ""
+    active_hours_end: str = ""
+    timezone: str = "UTC"
+    daily_report_at: str = ""
+    memory_consolidation_s: float = 4 * 3600
+    heartbeat_max_tool_iterations: int = 30
 
 
 DEFAULT_POLICY = Policy()
+
+
+def iterations_of(policy: Policy, scenario: str) -> int:
+    """How many model requests a turn may make; 0 means any number."""
+    own = policy.heartbeat_max_tool_iterations if scenario == HEARTBEAT else 0
+    return min((n for n in (policy.max_tool_iterations, own) if n), default=0)
+
 
 LARGEST = 2_147_483_647
 """What no parameter exceeds; as seconds 68 years, to which a time can still be added."""
@@ -85,6 +109,7 @@ def adopt(base: Policy, wanted: dict[str, Any]) -> Policy:
     except msgspec.ValidationError as error:
         raise Invalid(f"policy: {error}", "policy") from error
     _in_range(policy)
+    _on_the_clock(policy)
     return policy
 
 
@@ -101,3 +126,19 @@ def _in_range(policy: Policy) -> None:
         )
     if not policy.retry_backoff_s:
         raise Invalid("policy: retryBackoffS needs one or more waits", "policy")
+
+
+def _on_the_clock(policy: Policy) -> None:
+    times = {
+        "activeHoursStart": policy.active_hours_start, "activeHoursEnd": policy.active_hours_end,
+        "dailyReportAt": policy.daily_report_at,
+    }  # fmt: skip
+    for public, text in times.items():
+        if text and not _TIME_OF_DAY.fullmatch(text):
+            raise Invalid(f"policy: {public} must be HH:MM or empty, got {text[:20]!r}", "policy")
+    if bool(policy.active_hours_start) != bool(policy.active_hours_end):
+        raise Invalid("policy: activeHoursStart and activeHoursEnd come together", "policy")
+    if 0 < policy.memory_consolidation_s < SHORTEST_S:
+        raise Invalid(
+            f"policy: memoryConsolidationS must be 0 or at least {SHORTEST_S:g}", "policy"
+        )

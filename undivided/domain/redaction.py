@@ -13,6 +13,7 @@ import msgspec.inspect as mi
 from msgspec import Struct
 from msgspec.structs import replace
 
+from undivided.domain.beats import CLOCK
 from undivided.domain.events.catalogue import Event
 from undivided.domain.recorded import Meta
 
@@ -25,6 +26,9 @@ STRUCTURE = frozenset({
     "team_id", "tool", "tools", "turn_id", "user_id",
     # of the inputs of a decision
     "activity", "outcome",
+    # of what the clock brings
+    "active_hours_end", "active_hours_start", "daily_report_at", "day", "fingerprint", "missed",
+    "overdue", "timezone",
 })  # fmt: skip
 """Names of fields that hold no content."""
 
@@ -41,7 +45,7 @@ def redacted(event: Event) -> Event:
 
 def redacted_meta(meta: Meta) -> Meta:
     """Causes and story stay; who acted stays if it was one of ours."""
-    ours = meta.actor.startswith(_ACTORS) or meta.actor in ("system", "check")
+    ours = meta.actor.startswith(_ACTORS) or meta.actor in ("system", "check", CLOCK)
     return meta if ours else replace(meta, actor=blotted(meta.actor))
 
 

@@ -27,6 +27,9 @@ JUDGE = "judge"
 DELIBERATION = "deliberation"
 """The scenario of a turn that considers all that waits, before the agent chooses."""
 
+HEARTBEAT = "heartbeat"
+"""The scenario of a turn in which an agent looks around by itself."""
+
 COMMENT_RESPONSE = "comment_response"
 """The scenario of a turn about a comment."""
 

@@ -115,6 +115,11 @@ _ALL = (
 
 REGISTRY: dict[str, StimulusType] = {kind.name: kind for kind in _ALL}
 
+BY_PERSON = tuple(name for name, kind in REGISTRY.items() if kind.protected)
+"""What a person says to an agent, or to its team."""
+BY_CLOCK = tuple(name for name, kind in REGISTRY.items() if kind.scheduled)
+"""What a clock sends."""
+
 
 def stimulus_type(name: str) -> StimulusType:
     """Look a type up.

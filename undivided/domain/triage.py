@@ -6,11 +6,14 @@ where order alone does not say what is best: several things wait, or one as urge
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from msgspec import Struct
 
+from undivided.domain.events.items import StimulusAccepted
 from undivided.domain.policy import Policy
+from undivided.domain.state.agent import AgentRow, Focused
 from undivided.domain.state.item import ItemRow
 from undivided.domain.stimuli import REGISTRY
 
@@ -50,11 +53,24 @@ def tier(
     return Reflex("clear_priority")
 
 
+def in_vain(agent: AgentRow, queue: tuple[ItemRow, ...]) -> bool:
+    """Whether all that waits was considered before without a plan: then order decides."""
+    last = agent.last_triage
+    return last is not None and all(item.seq < last.undecided_below for item in queue)
+
+
 def called_away(queue: tuple[ItemRow, ...], considered: tuple[str, ...]) -> ItemRow | None:
     """The message of a person that ends a deliberation: one that was not there when it began."""
     return next((i for i in queue if _is_persons(i) and i.id not in considered), None)
 
 
-def _is_persons(item: ItemRow) -> bool:
+def calls_away(agent: AgentRow, accepted: Sequence[StimulusAccepted]) -> bool:
+    """Whether what is accepted ends the deliberation that the agent is in."""
+    focus = agent.attention
+    deliberates = isinstance(focus, Focused) and focus.mode == "deliberating"
+    return deliberates and any(_is_persons(event) for event in accepted)
+
+
+def _is_persons(item: ItemRow | StimulusAccepted) -> bool:
     kind = REGISTRY.get(item.source_type)
     return kind is not None and kind.protected

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
+from undivided.domain.deliberation import WITHOUT_PLAN
 from undivided.domain.events import agents as a
 from undivided.domain.events import flights as f
 from undivided.domain.events import items as i
@@ -137,6 +138,7 @@ def _triaging(row: AgentRow, event: t.TriageBegan | t.TriageApplied, at: datetim
         turn_id=event.turn_id, primary=event.primary, batch=event.batch, inline=event.inline,
         deferred=event.deferred, dropped=event.dropped,
         reasoning=event.reasoning[:REASONING_KEPT], aborted=event.aborted, at=at,
+        undecided_below=row.next_seq if event.decision.rule == WITHOUT_PLAN else 0,
     )  # fmt: skip
     over = _deliberates(row, event.turn_id)
     return replace(

@@ -10,6 +10,7 @@ from undivided.domain.events import items as i
 from undivided.domain.events import triage as t
 from undivided.domain.outcomes import outcome_name
 from undivided.domain.recorded import Recorded
+from undivided.domain.scenarios import DELIBERATION
 from undivided.domain.state.agent import MemoryRow
 from undivided.domain.state.session import ActivityRow, DecisionRow, NoticeRow
 
@@ -19,7 +20,7 @@ DECIDED = (
     | i.ItemExpired | i.ItemWeighed
     | t.TriageApplied
 )  # fmt: skip
-ACTIVE = i.ItemPicked | ENDING
+ACTIVE = i.ItemPicked | ENDING | t.TriageBegan | t.TriageApplied
 
 
 def activity_keys(recorded: Recorded) -> tuple[str, ...]:
@@ -36,6 +37,10 @@ def reduce_activity(row: ActivityRow | None, recorded: Recorded) -> ActivityRow 
     match event:
         case i.ItemPicked():
             return _began(event, recorded)
+        case t.TriageBegan():
+            return _considering(event, recorded)
+        case t.TriageApplied() if row is not None:
+            return replace(row, outcome="aborted" if event.aborted else "completed", ended_at=at)
         case i.ItemCompleted() if row is not None:
             return replace(row, outcome=outcome_name(event.outcome), ended_at=at)
         case i.ItemRequeued() if row is not None:
@@ -58,10 +63,26 @@ def _began(event: i.ItemPicked, recorded: Recorded) -> ActivityRow:
     )  # fmt: skip
 
 
+def _considering(event: t.TriageBegan, recorded: Recorded) -> ActivityRow:
+    return ActivityRow(
+        id=event.turn_id, agent_id=event.agent_id, item_id=event.head,
+        session_id=event.session_id, type=DELIBERATION,
+        summary=f"considers {len(event.item_ids)} items", outcome=None,
+        started_at=recorded.at, ended_at=None,
+    )  # fmt: skip
+
+
 def decision_keys(recorded: Recorded) -> tuple[str, ...]:
-    """The decision that an event carries out, if it does."""
+    """The decision that an event carries out, if it does.
+
+    A pick that follows from a triage carries out what is recorded with that.
+    """
     event = recorded.event
-    return (event.decision.id,) if isinstance(event, DECIDED) else ()
+    if not isinstance(event, DECIDED):
+        return ()
+    if isinstance(event, i.ItemPicked) and event.decision.type == "triage":
+        return ()
+    return (event.decision.id,)
 
 
 def reduce_decision(row: DecisionRow | None, recorded: Recorded) -> DecisionRow | None:

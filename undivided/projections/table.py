@@ -15,6 +15,8 @@ from undivided.domain.events.catalogue import CATALOGUE
 from undivided.domain.events.items import NoticePosted
 from undivided.domain.recorded import Recorded
 from undivided.domain.state.agent import AgentRow, FlightRow, MemoryRow
+from undivided.domain.state.callback import CallbackRow
+from undivided.domain.state.heartbeat import HeartbeatRow
 from undivided.domain.state.item import ItemRow
 from undivided.domain.state.people import ApprovalRow, NotificationRow
 from undivided.domain.state.session import (
@@ -24,7 +26,16 @@ from undivided.domain.state.session import (
     SessionRow,
     TurnRow,
 )
-from undivided.projections import agents, flights, items, people, records, sessions
+from undivided.projections import (
+    agents,
+    callbacks,
+    flights,
+    heartbeats,
+    items,
+    people,
+    records,
+    sessions,
+)
 
 Row = Struct
 Rows = dict[tuple[str, str], Any]
@@ -67,7 +78,7 @@ PROJECTIONS: tuple[Projection, ...] = (
     Projection("turns", TurnRow, _types(sessions.TURN), sessions.turn_keys,
                _by_row(sessions.reduce_turn), frozenset({"TurnStarted"})),
     Projection("activities", ActivityRow, _types(records.ACTIVE), records.activity_keys,
-               _by_row(records.reduce_activity), frozenset({"ItemPicked"})),
+               _by_row(records.reduce_activity), frozenset({"ItemPicked", "TriageBegan"})),
     Projection("decisions", DecisionRow, _types(records.DECIDED), records.decision_keys,
                _by_row(records.reduce_decision),
                frozenset(kind.__name__ for kind in _types(records.DECIDED))),
@@ -80,6 +91,10 @@ PROJECTIONS: tuple[Projection, ...] = (
                frozenset({"NotificationPosted", "NoticePosted"})),
     Projection("approvals", ApprovalRow, _types(people.ASKED), people.approval_keys,
                _by_row(people.reduce_approval), frozenset({"ApprovalRequested"})),
+    Projection("callbacks", CallbackRow, _types(callbacks.EXPECTED), callbacks.callback_keys,
+               _by_row(callbacks.reduce_callback), frozenset({"CallbackRegistered"})),
+    Projection("heartbeats", HeartbeatRow, _types(heartbeats.TOUCHED), heartbeats.keys,
+               _by_row(heartbeats.reduce), frozenset({"AgentCreated"})),
 )  # fmt: skip
 
 BY_TABLE = {projection.table: projection for projection in PROJECTIONS}

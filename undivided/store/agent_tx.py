@@ -32,6 +32,10 @@ SELECT to_jsonb(i)::text FROM items i
  WHERE i.tenant = %s AND i.agent_id = %s AND i.status = 'queued' AND i.source_type = ANY(%s)
    AND (i.not_before IS NULL OR i.not_before <= clock_timestamp())
  ORDER BY i.priority, i.seq LIMIT %s"""
+_QUEUED_BEFORE = """
+SELECT to_jsonb(i)::text FROM items i
+ WHERE i.tenant = %s AND i.agent_id = %s AND i.status = 'queued' AND i.queued_at < %s
+ ORDER BY i.queued_at LIMIT %s"""
 _JOINABLE = """
 SELECT DISTINCT ON (i.merge_key) i.merge_key, to_jsonb(i)::text
   FROM unnest(%s::text[], %s::int[]) AS w (key, characters)
@@ -89,6 +93,12 @@ class AgentTx:
         cursor = await self.connection.execute(
             _WAITING, (self._database.tenant, self.agent.id, list(types), limit)
         )
+        return tuple(ROW_OF["items"](text) for (text,) in await cursor.fetchall())
+
+    async def queued_before(self, moment: datetime, limit: int) -> tuple[ItemRow, ...]:
+        """The items that have waited longest, of those that wait since before a moment."""
+        about = self._database.tenant, self.agent.id
+        cursor = await self.connection.execute(_QUEUED_BEFORE, (*about, moment, limit))
         return tuple(ROW_OF["items"](text) for (text,) in await cursor.fetchall())
 
     async def can_be_joined(self, keys: Mapping[str, int]) -> dict[str, ItemRow]:

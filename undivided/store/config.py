@@ -43,10 +43,16 @@ class ModelProfile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 
 class WorkersConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """`lease_s`: how long a silent flight is believed; `sweep_s`: how often repairs run."""
+    """`lease_s`: how long a silent flight is believed; `sweep_s`: how often repairs run.
+
+    `background_exec`: whether agents may run shell commands on the workers' hosts;
+    `background_dir`: where these commands live, empty for a folder among the temporary files.
+    """
 
     lease_s: Seconds = 30
     sweep_s: Seconds = 1
+    background_exec: bool = True
+    background_dir: str = ""
 
 
 class Orchestration(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

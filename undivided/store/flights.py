@@ -43,11 +43,21 @@ class Flight(Struct, kw_only=True):
     activity: Any | None = None
     remembered: AgentView | None = None
     """The agent as this flight left it, unless it has appended to the agent's stream since."""
+    considered: tuple[ItemRow, ...] = ()
+    """In a deliberation, which has no items of its own: what it began with, the head first."""
 
     @property
     def item(self) -> ItemRow:
-        """The item that the turn is about; a batch has siblings behind it."""
-        return self.items[0]
+        """The item that the turn is about; a batch has siblings behind it.
+
+        For a deliberation it is the head: what would have been picked without it.
+        """
+        return self.items[0] if self.items else self.considered[0]
+
+    @property
+    def deliberates(self) -> bool:
+        """Whether the turn only considers what waits."""
+        return bool(self.considered)
 
     @property
     def fence(self) -> Fence:

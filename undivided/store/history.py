@@ -14,6 +14,7 @@ from undivided.domain.coordinates import ORIGIN, Coordinate
 from undivided.domain.placed import Placed
 from undivided.domain.recorded import Meta, Recorded
 from undivided.domain.state.agent import AgentRow, FlightRow, MemoryRow
+from undivided.domain.state.heartbeat import HeartbeatRow
 from undivided.domain.state.item import TERMINAL, ItemRow
 from undivided.domain.state.session import SessionRow, TurnOver, TurnRow
 from undivided.projections.items import keys as touched_items
@@ -37,6 +38,10 @@ SELECT state::text FROM snapshots
 _KEEP_SNAPSHOT = """
 INSERT INTO snapshots (tenant, stream, reducer, version, txid, position, state)
 VALUES (%s, %s, %s, %s, %s, %s, %s::jsonb) ON CONFLICT DO NOTHING"""
+UNDECIDED = """(
+        e.type IN ('item.resurfaced','item.reprioritized','focus.answered','turn.stop_requested')
+        OR (e.type = 'item.picked' AND e.data->'decision'->>'type' = 'triage'))"""
+"""What is about an item or a turn and has no decision of its own by which it could be found."""
 _EVENTS = """
 SELECT txid, position, id::text, stream, version, type, schema, data::text, meta::text, recorded_at
   FROM events WHERE tenant = %s AND stream = %s AND version > %s
@@ -60,13 +65,12 @@ SELECT txid, position, id::text, stream, version, type, schema, data::text, meta
     UNION
     SELECT e.* FROM events e
      WHERE e.tenant = %(tenant)s
-       AND e.type IN ('item.resurfaced', 'item.reprioritized', 'focus.answered',
-                      'turn.stop_requested')
+       AND {undecided}
        AND coalesce(e.data->>'item_id', e.data->>'turn_id') = ANY(%(ids)s || ARRAY(
          SELECT DISTINCT d.turn_id FROM decisions d
           WHERE d.tenant = %(tenant)s AND d.item_id = ANY(%(ids)s) AND d.turn_id IS NOT NULL))) e
  WHERE (txid, position) <= (%(txid)s, %(position)s)
- ORDER BY stream, version"""
+ ORDER BY stream, version""".replace("{undecided}", UNDECIDED)
 
 
 class Past(Struct, kw_only=True):
@@ -83,6 +87,7 @@ class Past(Struct, kw_only=True):
     memories: dict[str, MemoryRow] = {}
     counts: dict[str, int] = {}
     """How many items were in each status."""
+    heartbeat: HeartbeatRow | None = None
 
     @property
     def coordinate(self) -> Coordinate:
@@ -207,6 +212,7 @@ def _open_rows(past: Past, recorded: Recorded) -> Rows:
         ("flights", past.flight),
         ("sessions", past.session),
         ("turns", past.turn),
+        ("heartbeats", past.heartbeat),
         *(("items", past.items.get(item_id)) for item_id in touched_items(recorded)),
     ):
         if row is not None:
@@ -220,6 +226,8 @@ def _put(past: Past, table: str, key: str, row: object) -> None:
             past.agent = row
         case FlightRow():
             past.flight = row
+        case HeartbeatRow():
+            past.heartbeat = row
         case SessionRow():
             past.session = row
         case TurnRow():

@@ -41,14 +41,15 @@ from undivided.domain.state.view import AgentView
 from undivided.domain.tooling import Noted
 from undivided.domain.turn import left_open
 from undivided.domain.waits import Wait
-from undivided.store.codec import unescape_text
-from undivided.store.database import TENANT
+from undivided.store import deliberating
 from undivided.store.flights import QUEUE_SEEN, Flight, with_known_types
 from undivided.store.fresh import fresh_id
 from undivided.store.log import Addition, AgentTx, Log
 from undivided.store.looks import SessionLook
 from undivided.store.memory import FRESH_S
+from undivided.store.notes import memory_keys
 from undivided.store.openings import Opening
+from undivided.store.tidying import takes_thought
 
 
 async def record(log: Log, flight: Flight, *steps: Event) -> None:
@@ -65,7 +66,7 @@ async def record_noting(
 ) -> None:
     """Record a tool's result together with what it leaves in working memory."""
     async with log.locked(flight.agent.id, QUEUE_SEEN) as tx:
-        keys = await _memory_keys(tx)
+        keys = await memory_keys(tx)
         events: list[Event] = []
         for one in noted:
             event = note(tx.agent, keys, (one.key, one.content), flight.turn.id)
@@ -147,18 +148,46 @@ async def _end(
 ) -> Flight | Rested:
     still_held(tx, flight)
     outcome = _stopped(tx.agent, outcome)
+    if flight.deliberates:
+        return await _deliberated(tx, flight, outcome, last)
     fates = fates_of(tx.agent, _in_focus(tx, flight), outcome, _ending(flight))
     over = frozenset(one.item_id for one in fates if one.is_over)
     back = attention.after_preemptor(tx.agent, tx.view.deferred, over)
-    steps = (*last, *left_open(flight.state, flight.epoch), _ended(flight, outcome, last))
+    ended = _ended(flight, outcome, last, flight.turn.item_ids)
+    steps = (*last, *left_open(flight.state, flight.epoch), ended)
     mine = (*(event for one in fates for event in one.events), *back)
     then = Nothing() if leaving else await _next(tx, flight, fates, back)
+    return await _over(tx, flight, (mine, steps, await _notices(tx, fates)), then)
+
+
+async def _deliberated(
+    tx: AgentTx, flight: Flight, outcome: Outcome, last: tuple[Event, ...]
+) -> Flight | Rested:
+    """End a deliberation, whose plan says what follows: it begins even if the worker leaves."""
+    applied = await deliberating.conclude(tx, flight, outcome, last)
+    over = frozenset((*applied.inline, *applied.dropped))
+    back = attention.after_preemptor(tx.agent, tx.view.deferred, over)
+    ended = _ended(flight, outcome, last, applied.inline)
+    steps = (*last, *left_open(flight.state, flight.epoch), ended)
+    begin = deliberating.as_planned(tx, applied)
+    then = Other() if begin is None else await opening(tx, flight, begin)
+    return await _over(tx, flight, ((*back, *applied.events), steps, []), then)
+
+
+async def _over(
+    tx: AgentTx, flight: Flight, ended: tuple[Events, Events, list[Addition]], then: Following
+) -> Flight | Rested:
+    """Record the end of a turn, with what follows at once if something does.
+
+    `ended` is what its end adds to the agent's stream, to its session, and elsewhere.
+    """
+    mine, steps, elsewhere = ended
     if not isinstance(then, Opening):
         await tx.append(
             [
                 tx.addition(*mine, released(flight, "done")),
                 flight.session_events(*steps),
-                *await _notices(tx, fates),
+                *elsewhere,
             ],
             flight.meta,
             flight.fence,
@@ -169,7 +198,7 @@ async def _end(
         tx.addition(*mine),
         tx.addition(*then.picked, behind=len(mine), meta=then.meta),
         *both(flight, steps, then),
-        *await _notices(tx, fates),
+        *elsewhere,
     ]
     known = {**then.known, **flight.known(tx.view.edition)}
     appended = await tx.append(additions, flight.meta, flight.fence, known)
@@ -226,7 +255,9 @@ def _stopped(agent: AgentRow, outcome: Outcome) -> Outcome:
     return outcome if by is None else stopped_outcome(by)
 
 
-def _ended(flight: Flight, outcome: Outcome, last: tuple[Event, ...]) -> s.TurnEnded:
+def _ended(
+    flight: Flight, outcome: Outcome, last: tuple[Event, ...], item_ids: tuple[str, ...]
+) -> s.TurnEnded:
     usage, responses = flight.state.usage, flight.state.responses
     for event in last:
         if isinstance(event, s.ModelResponded):
@@ -235,7 +266,7 @@ def _ended(flight: Flight, outcome: Outcome, last: tuple[Event, ...]) -> s.TurnE
         turn_id=flight.turn.id,
         session_id=flight.session.id,
         agent_id=flight.agent.id,
-        item_ids=flight.turn.item_ids,
+        item_ids=item_ids,
         outcome=outcome,
         usage=usage,
         responses=responses,
@@ -252,9 +283,13 @@ class Other(Struct, frozen=True):
     """Something follows that is not simply the start of a turn."""
 
 
+Events = tuple[Event, ...]
+Following = Opening | Nothing | Other
+
+
 async def _next(
     tx: AgentTx, flight: Flight, fates: tuple[Fate, ...], back: tuple[ItemResurfaced, ...]
-) -> Opening | Nothing | Other:
+) -> Following:
     """The turn that follows at once: the best of what waits, what is requeued included."""
     view = await with_known_types(tx)
     queue = attention.ready(view.queue, view.now)
@@ -269,7 +304,7 @@ async def _next(
     match due:
         case Rest():
             return Other() if attention.resurfacing_after(view, tx.agent) else Nothing()
-        case Begin() if due.comes_back:
+        case Begin() if due.comes_back or takes_thought(tx.agent, due, view.now):
             return Other()
         case Begin():
             return await opening(tx, flight, due)
@@ -316,11 +351,3 @@ async def _notices(tx: AgentTx, fates: tuple[Fate, ...]) -> list[Addition]:
         return []
     stream = user_stream(notices[0].user_id)
     return [Addition(stream, await tx.locked_version(stream), notices)]
-
-
-async def _memory_keys(tx: AgentTx) -> tuple[str, ...]:
-    cursor = await tx.connection.execute(
-        "SELECT key FROM memories WHERE tenant = %s AND agent_id = %s ORDER BY noted_at, key",
-        (TENANT, tx.agent.id),
-    )
-    return tuple(unescape_text(key) for (key,) in await cursor.fetchall())

@@ -1,14 +1,10 @@
-"""Every table, typed, in one place.
+"""Every projected table, typed, in one place: each is folded from the log and can be rebuilt.
 
-`events` is the truth; the projected tables are folded from it and can be rebuilt; the
-operational tables hold what is worth nothing after a restart (leases, idempotency answers,
-snapshots). Every table carries the tenant, and its key begins with it.
-
-Constraints guard the truth. Rows have keys and, where two may not be the same, uniqueness: they
-are made by typed reducers, `undivided check` compares them with the log, and a wrong row that
-Postgres refused would refuse the event with it. Columns that are taken out of others are written
-with them, for Postgres reads the text of each constraint and of each generated column anew for
-every statement: a third of the time of an update.
+Rows have keys and, where two may not be the same, uniqueness: they are made by typed reducers,
+`undivided check` compares them with the log, and a wrong row that Postgres refused would refuse
+the event with it. Columns that are taken out of others are written with them, for Postgres reads
+the text of each constraint and of each generated column anew for every statement: a third of the
+time of an update.
 """
 
 from __future__ import annotations
@@ -16,125 +12,25 @@ from __future__ import annotations
 from sqlalchemy import (
     BigInteger,
     Boolean,
-    CheckConstraint,
     Column,
     Double,
-    Identity,
     Index,
     Integer,
-    LargeBinary,
-    MetaData,
     PrimaryKeyConstraint,
     SmallInteger,
-    String,
     Table,
     Text,
     UniqueConstraint,
     text,
 )
-from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP, UUID
+from sqlalchemy.dialects.postgresql import JSONB
 
-METADATA = MetaData()
-_AT = TIMESTAMP(timezone=True)
+from undivided.store.log_tables import AT as _AT
+from undivided.store.log_tables import METADATA as _LOG
+from undivided.store.log_tables import tenant as _tenant
 
-
-def _tenant() -> Column[str]:
-    return Column("tenant", Text, nullable=False, server_default=text("'default'"))
-
-
-events = Table(
-    "events",
-    METADATA,
-    Column("txid", BigInteger, nullable=False),
-    Column("position", BigInteger, Identity(always=True), nullable=False),
-    Column("id", UUID(as_uuid=False), nullable=False),
-    _tenant(),
-    Column("stream", Text, nullable=False),
-    Column("version", BigInteger, nullable=False),
-    Column("type", Text, nullable=False),
-    Column("schema", SmallInteger, nullable=False),
-    Column("data", JSONB, nullable=False),
-    Column("meta", JSONB, nullable=False),
-    Column("recorded_at", _AT, nullable=False),
-    Column("bytes", Integer, nullable=False),
-    PrimaryKeyConstraint("txid", "position"),
-    UniqueConstraint("id", name="events_id_once"),
-    UniqueConstraint("tenant", "stream", "version", name="events_version_once"),
-    CheckConstraint("version >= 1", name="events_version_positive"),
-    CheckConstraint("bytes <= 262144", name="events_bounded"),
-    Index("events_causation", text("(meta->>'causation')"),
-          postgresql_where=text("meta ? 'causation'")),
-    # What is about an item or a turn and carries out no decision, by which it could be found.
-    Index("events_undecided", text("(coalesce(data->>'item_id', data->>'turn_id'))"),
-          postgresql_where=text(
-              "type IN ('item.resurfaced','item.reprioritized','focus.answered',"
-              "'turn.stop_requested')")),
-)  # fmt: skip
-
-streams = Table(
-    "streams",
-    METADATA,
-    _tenant(),
-    Column("stream", Text, nullable=False),
-    Column("version", BigInteger, nullable=False),
-    PrimaryKeyConstraint("tenant", "stream"),
-)
-
-log_base = Table(
-    "log_base",
-    METADATA,
-    Column("one", Boolean, primary_key=True, server_default=text("true")),
-    Column("txid_base", BigInteger, nullable=False),
-    Column("edition", BigInteger, nullable=False, server_default=text("0")),
-    CheckConstraint("one", name="log_base_single"),
-)
-
-blobs = Table(
-    "blobs",
-    METADATA,
-    _tenant(),
-    Column("sha256", String(64), nullable=False),
-    Column("content", LargeBinary, nullable=False),
-    Column("stored_at", _AT, nullable=False, server_default=text("now()")),
-    PrimaryKeyConstraint("tenant", "sha256"),
-)
-
-snapshots = Table(
-    "snapshots",
-    METADATA,
-    _tenant(),
-    Column("stream", Text, nullable=False),
-    Column("reducer", Text, nullable=False),
-    Column("version", BigInteger, nullable=False),
-    Column("txid", BigInteger, nullable=False),
-    Column("position", BigInteger, nullable=False),
-    Column("state", JSONB, nullable=False),
-    PrimaryKeyConstraint("tenant", "stream", "reducer", "version"),
-)
-
-idempotency = Table(
-    "idempotency",
-    METADATA,
-    _tenant(),
-    Column("key", Text, nullable=False),
-    Column("request", String(64), nullable=False),
-    Column("status", SmallInteger),
-    Column("answer", LargeBinary),
-    Column("kept_at", _AT, nullable=False, server_default=text("now()")),
-    PrimaryKeyConstraint("tenant", "key"),
-)
-
-workers = Table(
-    "workers",
-    METADATA,
-    Column("id", Text, primary_key=True),
-    Column("lock_pid", Integer, nullable=False),
-    Column("lease_until", _AT, nullable=False),
-    Column("started_at", _AT, nullable=False, server_default=text("now()")),
-)
-
-# One column for all that the sweep looks for, so that an index need not be written to while it
-# stays true: a row that changes in no indexed column is written in place.
+METADATA = _LOG
+"""Of every table, those of the log included."""
 _WANTS_WORKER = (
     "(r.attention->>'type') = 'focused' OR (r.attention->>'stop_by') IS NOT NULL"
     " OR (r.attention->>'answer') IS NOT NULL"
@@ -390,9 +286,80 @@ approvals = Table(
     Index("approvals_pending", "tenant", "agent_id", postgresql_where=text("status = 'pending'")),
 )
 
+callbacks = Table(
+    "callbacks",
+    METADATA,
+    _tenant(),
+    Column("id", Text, nullable=False),
+    Column("agent_id", Text, nullable=False),
+    Column("type", Text, nullable=False),
+    Column("delivery", Text, nullable=False),
+    Column("origin_session_id", Text, nullable=False),
+    Column("turn_id", Text),
+    Column("command", Text, nullable=False),
+    Column("note", Text, nullable=False),
+    Column("correlation_id", Text),
+    Column("wake_at", _AT),
+    Column("recurring_s", Double),
+    Column("registered_at", _AT, nullable=False),
+    Column("timeout_s", Double),
+    Column("host", Text),
+    Column("limit_s", Double),
+    Column("phase", JSONB, nullable=False),
+    Column("registered_by", Text, nullable=False),
+    Column("correlation", Text, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("changed_version", BigInteger, nullable=False),
+    Column("status", Text, nullable=False, info={"folded_as": "r.phase->>'status'"}),
+    PrimaryKeyConstraint("tenant", "id"),
+    Index("callbacks_of_agent", "tenant", "agent_id", "status"),
+    Index("callbacks_due", "wake_at", postgresql_where=text(
+        "status = 'pending' AND wake_at IS NOT NULL")),
+    Index("callbacks_running", "host", postgresql_where=text(
+        "type = 'background_exec' AND status IN ('pending','timed_out')")),
+)  # fmt: skip
+
+_DUE_AT = (
+    "CASE WHEN r.lifecycle = 'started' THEN"
+    " least(CASE WHEN r.enabled THEN r.next_at END, r.report_at, r.consolidate_at) END"
+)
+heartbeats = Table(
+    "heartbeats",
+    METADATA,
+    _tenant(),
+    Column("id", Text, nullable=False),
+    Column("lifecycle", Text, nullable=False),
+    Column("interval_s", Double, nullable=False),
+    Column("enabled", Boolean, nullable=False),
+    Column("pace_s", Double, nullable=False),
+    Column("next_at", _AT, nullable=False),
+    Column("judged_at", _AT, nullable=False),
+    Column("awake_at", _AT),
+    Column("streak", Integer, nullable=False),
+    Column("fingerprint", Text),
+    Column("last_at", _AT),
+    Column("item_id", Text),
+    Column("put_off", Boolean, nullable=False),
+    Column("report_time", Text, nullable=False),
+    Column("report_zone", Text, nullable=False),
+    Column("report_at", _AT),
+    Column("report_placed", Boolean, nullable=False),
+    Column("reported_day", Text),
+    Column("report_item_id", Text),
+    Column("consolidate_s", Double, nullable=False),
+    Column("consolidate_at", _AT),
+    Column("consolidated_seq", BigInteger, nullable=False),
+    Column("consolidated_at", _AT),
+    Column("consolidation_item_id", Text),
+    Column("due_at", _AT, info={"folded_as": _DUE_AT}),
+    PrimaryKeyConstraint("tenant", "id"),
+    Index("heartbeats_due", "due_at", postgresql_where=text("due_at IS NOT NULL")),
+    Index("heartbeats_asleep", "awake_at", postgresql_where=text("awake_at IS NOT NULL")),
+)  # fmt: skip
+
 PROJECTED: tuple[Table, ...] = (
     agents, flights, items, sessions, turns, activities, decisions, memories, notices,
-    notifications, approvals,
+    notifications, approvals, callbacks, heartbeats,
 )  # fmt: skip
 """The tables that are folded from the log, in the order in which they are written."""
 

@@ -17,19 +17,19 @@ from undivided.domain.events import sessions as s
 from undivided.domain.events.catalogue import Event
 from undivided.domain.interruptions import At, set_aside, weighed
 from undivided.domain.interrupts import OTHERWISE, Pair, Weighing, while_waiting
-from undivided.domain.recorded import Meta, session_stream
-from undivided.domain.state.agent import Idle, Suspended
+from undivided.domain.recorded import session_stream
+from undivided.domain.state.agent import Focused, Idle, Suspended
 from undivided.domain.state.item import ItemRow, Queued
 from undivided.domain.state.session import SessionRow, TurnRow
 from undivided.domain.turn import TurnState, waited_for
 from undivided.domain.waits import Approval
+from undivided.store import deliberating
 from undivided.store.flights import QUEUE_SEEN, Flight, meta_of, with_known_types
 from undivided.store.fresh import fresh_id
 from undivided.store.log import Addition, AgentTx, Log
 from undivided.store.openings import Opening
 from undivided.store.steps import turn_state
-
-Tidied = Literal["tidied"]
+from undivided.store.tidying import Tidied, considers, give_up, tidy
 
 
 async def take_off(log: Log, agent_id: str, worker: str) -> Flight | None:
@@ -40,7 +40,9 @@ async def take_off(log: Log, agent_id: str, worker: str) -> Flight | None:
     """
     while True:
         taken = await _once(log, agent_id, worker)
-        if taken != "tidied":
+        if taken == "overdue":
+            await give_up(log, agent_id)
+        elif taken != "tidied":
             return taken
 
 
@@ -55,8 +57,8 @@ async def _once(log: Log, agent_id: str, worker: str) -> Flight | Tidied | None:
 
 async def _take_off(tx: AgentTx, worker: str) -> Flight | Tidied | None:
     view = await with_known_types(tx)
-    if isinstance(tx.agent.attention, Idle) and await _tidy(tx):
-        return "tidied"
+    if isinstance(tx.agent.attention, Idle) and (tidied := await tidy(tx, view)):
+        return tidied
     due = attention.what_is_due(view, tx.agent)
     acquired = _acquired(tx, worker)
     match due:
@@ -64,6 +66,11 @@ async def _take_off(tx: AgentTx, worker: str) -> Flight | Tidied | None:
             return "tidied" if await _give_way(tx, acquired) else None
         case Begin() if due.comes_back:
             return await _come_back(tx, due, acquired)
+        case Begin() if considers(tx.agent, due):
+            planned = await deliberating.planned_return(tx, due)
+            if planned is not None:
+                return await _come_back(tx, planned, acquired)
+            return await deliberating.begin(tx, due.item, acquired)
         case Begin():
             opening = await Opening.of(tx, due, acquired.epoch)
             appended = await tx.append(
@@ -82,15 +89,6 @@ def _acquired(tx: AgentTx, worker: str) -> f.FlightAcquired:
     return f.FlightAcquired(
         agent_id=tx.agent.id, epoch=epoch, worker=worker, taken_from=epoch - 1 if held else None
     )
-
-
-async def _tidy(tx: AgentTx) -> bool:
-    """Put what waits in order; whether there was anything to do."""
-    events = attention.resurfacing(tx.view, tx.agent)
-    if not events:
-        return False
-    await tx.append([tx.addition(*events)], Meta(actor=f"agent:{tx.agent.id}"))
-    return True
 
 
 async def _give_way(tx: AgentTx, acquired: f.FlightAcquired) -> bool:
@@ -156,7 +154,9 @@ def _let_go(acquired: f.FlightAcquired) -> f.FlightReleased:
 async def _resume(tx: AgentTx, due: Carry | Wake, acquired: f.FlightAcquired) -> Flight:
     """Go on with the turn in focus."""
     turn, session = await _turn(tx, due.turn_id, due.session_id)
-    if not tx.view.focus:
+    focus = tx.agent.attention
+    considered = focus.considered if isinstance(focus, Focused) else ()
+    if not tx.view.focus and not considered:
         raise Corrupt(f"agent {tx.agent.id} is focused on turn {due.turn_id} without an item")
     items = tuple(sorted(tx.view.focus, key=lambda item: turn.item_ids.index(item.id)))
     state, version = await turn_state(tx.connection, turn)
@@ -172,6 +172,7 @@ async def _resume(tx: AgentTx, due: Carry | Wake, acquired: f.FlightAcquired) ->
         agent=tx.agent, epoch=acquired.epoch, items=items, session=session, turn=turn,
         state=state, version=version, edition=tx.view.edition,
         activity=await tx.row("activities", turn.id),
+        considered=await _considered(tx, considered),
     )  # fmt: skip
     return await _regained(tx, flight, (acquired, regained), (*ended, resumed))
 
@@ -229,6 +230,14 @@ async def _turn(tx: AgentTx, turn_id: str, session_id: str) -> tuple[TurnRow, Se
     if turn is None or session is None:
         raise Corrupt(f"agent {tx.agent.id} is at turn {turn_id}, which has no rows")
     return turn, session
+
+
+async def _considered(tx: AgentTx, ids: tuple[str, ...]) -> tuple[ItemRow, ...]:
+    """What a deliberation is about, as it is now."""
+    if not ids:
+        return ()
+    about = await deliberating.considered(tx, ids)
+    return tuple(about.rows[one] for one in ids)
 
 
 async def _sibling(tx: AgentTx, item_id: str) -> ItemRow:

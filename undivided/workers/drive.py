@@ -24,7 +24,15 @@ from undivided.domain.errors import Conflict, StaleFlight, Unavailable
 from undivided.domain.events import sessions as s
 from undivided.domain.finishing import Nudge, after_final, as_it_stands
 from undivided.domain.interrupts import Weighing
-from undivided.domain.outcomes import Completed, Failed, Incomplete, Outcome, outcome_name
+from undivided.domain.outcomes import (
+    Cancelled,
+    Completed,
+    Failed,
+    Incomplete,
+    Outcome,
+    outcome_name,
+)
+from undivided.domain.policy import iterations_of
 from undivided.domain.state.agent import Focused
 from undivided.domain.tooling import Suspends
 from undivided.store import interrupting, landing
@@ -32,7 +40,8 @@ from undivided.store.acting import Suspended
 from undivided.store.flights import Flight
 from undivided.store.hints import Hints
 from undivided.store.log import Log
-from undivided.workers.looking import SetAside
+from undivided.workers.deliberating import deliberated
+from undivided.workers.looking import PERSON_FIRST, CalledAway, SetAside
 from undivided.workers.model import Models
 from undivided.workers.signals import Signals
 from undivided.workers.stepping import Landing, Steps
@@ -73,6 +82,10 @@ class Driver:
                     waiting = flight.state.open[0].call.id
                     await landing.suspend(self._log, flight, waiting, wait)
                     return True
+                case CalledAway(by=by):
+                    away = Cancelled(f"{PERSON_FIRST}: {by}")
+                    following = await landing.end(self._log, flight, away, last, signals.leaving)
+                    self._tell(flight, away, last, began)
                 case _:
                     following = await landing.end(self._log, flight, landed, last, signals.leaving)
                     self._tell(flight, landed, last, began)
@@ -112,7 +125,8 @@ class Driver:
             return over, ()
         self._hints.publish("tail", flight.agent.id.encode())
         while True:
-            match t.next_step(flight.state, flight.agent.policy.max_tool_iterations):
+            limit = iterations_of(flight.agent.policy, flight.turn.scenario)
+            match t.next_step(flight.state, limit):
                 case t.AskModel(step=step):
                     answer = await self._steps.ask(flight, signals, step)
                     if not isinstance(answer, s.ModelResponded):
@@ -138,9 +152,11 @@ class Driver:
         """How the turn ends after its `last` response; or, if it goes on, with which nudge."""
         state = flight.state
         for answer in last:
-            if answer.calls:
+            if answer.calls and self._steps.offered(flight):
                 return ()
             state = t.evolve(state, answer) or state
+        if flight.deliberates:
+            return deliberated(flight, state)
         offered = tuple(tool.name for tool in self._steps.offered(flight))
         then = after_final(state, kind_of(flight.item), offered)
         if isinstance(then, Nudge):
@@ -168,7 +184,7 @@ def _at_once(flight: Flight) -> Outcome | None:
     if lost >= flight.agent.policy.max_delivery_attempts:
         text = f"its worker was lost {lost} times while it ran"
         return Failed("flight_lost", text, retryable=False)
-    if not any(invokes_model(item) for item in flight.items):
+    if not flight.deliberates and not any(invokes_model(item) for item in flight.items):
         return Completed("")
     return None
 

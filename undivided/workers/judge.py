@@ -17,6 +17,7 @@ from undivided.workers.model import Models
 from undivided.workers.signals import Broken, Signals
 
 logger = logging.getLogger("undivided.turn")
+TEMPERATURE = 0.1
 PATIENCE_S = 30.0
 """How long a judge may think; after that the rules' word stands."""
 
@@ -59,5 +60,5 @@ def _request(flight: Flight, profile: str, prompt: str) -> ModelRequest:
         agent_id=flight.agent.id, definition=flight.agent.definition, scenario=JUDGE,
         profile=profile, instructions=INSTRUCTIONS, history=(UserSaid(prompt),), tools=(),
         turn_id=turn.id, session_id=turn.session_id, turn_index=turn.index, step=0,
-        newest_input=prompt,
+        newest_input=prompt, temperature=TEMPERATURE,
     )  # fmt: skip

@@ -27,8 +27,10 @@ from undivided.domain.interrupts import (
 from undivided.domain.outcomes import Cancelled, Outcome
 from undivided.domain.state.agent import AgentRow
 from undivided.domain.state.item import ItemRow
+from undivided.domain.state.view import AgentView
+from undivided.domain.triage import called_away
 from undivided.store import interrupting
-from undivided.store.flights import Flight
+from undivided.store.flights import QUEUE_SEEN, Flight
 from undivided.store.log import Log
 from undivided.workers.judge import Judge
 from undivided.workers.signals import Signals
@@ -44,6 +46,15 @@ class SetAside(Struct, frozen=True):
     weighing: Weighing
 
 
+class CalledAway(Struct, frozen=True):
+    """A deliberation ends because a person wrote, in item `by`."""
+
+    by: str
+
+
+PERSON_FIRST = "person_first"
+
+
 class Looking:
     """Looks up from turns, with the log and the judge of one process."""
 
@@ -52,11 +63,11 @@ class Looking:
 
     async def up(
         self, flight: Flight, signals: Signals, step: int
-    ) -> Outcome | Leave | SetAside | None:
+    ) -> Outcome | Leave | SetAside | CalledAway | None:
         """The look before a model request; None if the turn goes on here."""
         if step == 0 and flight.turn.flights == 1:
             return Leave() if signals.leaving else None
-        view = await self._log.view(flight.agent.id)
+        view = await self._log.view(flight.agent.id, QUEUE_SEEN if flight.deliberates else 0)
         if view.agent is None:
             return None
         match at_yield_point(view.agent, flight.turn.id, signals.leaving):
@@ -67,13 +78,25 @@ class Looking:
             case GoOn():
                 pass
         flight.agent = view.agent
+        if flight.deliberates:
+            return _called_away(flight, view)
         return await self._attend(flight, signals) if view.agent.waiting > 0 else None
 
-    async def before_call(self, flight: Flight) -> SetAside | None:
+    async def stopped(self, flight: Flight) -> Outcome | CalledAway:
+        """Why a call was broken off: a person asked the turn to stop, or calls it away."""
+        view = await self._log.view(flight.agent.id, QUEUE_SEEN)
+        focus = view.agent.attention if view.agent else None
+        by = getattr(focus, "stop_by", None)
+        away = _called_away(flight, view) if by is None and flight.deliberates else None
+        return away or stopped_outcome(by or "a person")
+
+    async def before_call(self, flight: Flight) -> SetAside | CalledAway | None:
         """The look between two calls of a batch: whether the rest is skipped."""
-        view = await self._log.view(flight.agent.id)
+        view = await self._log.view(flight.agent.id, QUEUE_SEEN if flight.deliberates else 0)
         if view.agent is None or view.agent.waiting == 0:
             return None
+        if flight.deliberates:
+            return _called_away(flight, view)
         pairs = _pairs(view.agent, flight, await interrupting.candidates(self._log, flight))
         if not skips_rest(pairs, flight.turn.scenario):
             return None
@@ -124,6 +147,12 @@ class Looking:
                 await interrupting.pass_over(self._log, flight, weighing)
                 return Cancelled(f"{weighing.ruling.rule}: {weighing.candidate.id}")
         return None
+
+
+def _called_away(flight: Flight, view: AgentView) -> CalledAway | None:
+    """Whether a person wrote since the deliberation began."""
+    person = called_away(view.queue, tuple(item.id for item in flight.considered))
+    return None if person is None else CalledAway(person.id)
 
 
 def _pairs(agent: AgentRow, flight: Flight, found: tuple[ItemRow, ...]) -> tuple[Pair, ...]:

@@ -214,6 +214,10 @@ async def _ask(
         for tool in request.tools
     ]
     limits: ModelSettings = {"timeout": SILENCE_S, "request_timeout": REQUEST_S}
+    if request.temperature is not None:
+        limits["temperature"] = request.temperature
+    if request.max_tokens is not None:
+        limits["max_tokens"] = request.max_tokens
     try:
         async with model_request_stream(
             model,

@@ -14,8 +14,11 @@ import logging
 import os
 import signal
 import socket
+import tempfile
+from pathlib import Path
 
 from undivided.domain.errors import Unavailable
+from undivided.store.commands.outlet import Outlet
 from undivided.store.database import Database
 from undivided.store.doorbell import Doorbell
 from undivided.store.fresh import fresh_id
@@ -26,10 +29,14 @@ from undivided.store.recordings import load_recording
 from undivided.store.schema import refuse_other_schema
 from undivided.store.settings import Settings
 from undivided.workers.attend import Attendant
+from undivided.workers.background.processes import Processes
 from undivided.workers.broker import Attendance
 from undivided.workers.drive import Driver
 from undivided.workers.model import Models
+from undivided.workers.timers import Timers
+from undivided.workers.tools.messages import messaging
 from undivided.workers.tools.registry import Tools
+from undivided.workers.tools.time import BACKGROUND_EXEC
 
 logger = logging.getLogger("undivided.worker")
 
@@ -94,7 +101,9 @@ class Worker:
         self._doorbell = Doorbell(settings.redis_url, settings.namespace)
         self._models = Models(settings.config, lambda name: load_recording(self._database, name))
         self._log = Log(self._database)
-        self._driver = Driver(self._log, self._models, Tools(settings.test_tools), self._hints)
+        outlet = Outlet(self._log, self._doorbell, self._hints)
+        self._driver = Driver(self._log, self._models, _tools(settings, outlet), self._hints)
+        self._timers = Timers(outlet, Processes(background_root(settings)))
         self._attendance = Attendance(settings.redis_url, settings.namespace)
         self._attendant: Attendant | None = None
         self._swept: set[asyncio.Task[None]] = set()
@@ -109,6 +118,7 @@ class Worker:
         """Attend and sweep until `leaving`, then leave in order."""
         self._attendance.start(asyncio.get_running_loop(), self._attend, self._threads)
         stops = asyncio.create_task(self._hear_stops())
+        timers = asyncio.create_task(self._timers.run(self._settings.config.workers.sweep_s))
         while not leaving.begun.is_set():
             try:
                 await self._on_one_connection(leaving)
@@ -116,7 +126,9 @@ class Worker:
                 logger.warning("%s; starting over", error)
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(leaving.begun.wait(), RETRY_S)
-        stops.cancel()
+        for task in (stops, timers):
+            task.cancel()
+        await asyncio.gather(stops, timers, return_exceptions=True)
 
     async def close(self) -> None:
         """Let go of everything."""
@@ -188,6 +200,19 @@ class Worker:
             async for turn_id in heard:
                 if isinstance(turn_id, bytes) and self._attendant is not None:
                     self._attendant.stop_turn(turn_id.decode())
+
+
+def background_root(settings: Settings) -> Path:
+    """Where the commands of this installation live that agents run in the background."""
+    given = settings.config.workers.background_dir
+    if given:
+        return Path(given)
+    return Path(tempfile.gettempdir()) / f"undivided-{os.getuid()}" / settings.namespace
+
+
+def _tools(settings: Settings, outlet: Outlet) -> Tools:
+    commands = (BACKGROUND_EXEC,) if settings.config.workers.background_exec else ()
+    return Tools(settings.test_tools, (*messaging(outlet), *commands))
 
 
 async def _first_of(*waits: object) -> None:

@@ -12,7 +12,6 @@ import msgspec
 from undivided.domain import turn as t
 from undivided.domain.attention import Leave
 from undivided.domain.dialogue import ModelReply, ModelRequest, ToolCall
-from undivided.domain.endings import stopped_outcome
 from undivided.domain.errors import ModelFailed, Unavailable
 from undivided.domain.events import sessions as s
 from undivided.domain.history import begun_by_agent, provider_history
@@ -25,8 +24,9 @@ from undivided.store.flights import Flight
 from undivided.store.hints import Hints
 from undivided.store.log import Log
 from undivided.store.steps import said_before
+from undivided.workers import deliberating
 from undivided.workers.judge import Judge
-from undivided.workers.looking import Looking, SetAside
+from undivided.workers.looking import CalledAway, Looking, SetAside
 from undivided.workers.model import Models
 from undivided.workers.signals import Broken, Signals
 from undivided.workers.tools.registry import Tools
@@ -36,7 +36,7 @@ from undivided.workers.tools.tool import Tool, ToolContext
 FIRST_TURN = 2
 """The version of a turn's start in a session where nothing was said before."""
 
-Landing = Outcome | Leave | Suspends | SetAside
+Landing = Outcome | Leave | Suspends | SetAside | CalledAway
 """Where a turn comes to rest in this flight."""
 
 
@@ -79,7 +79,8 @@ class Steps:
 
     def offered(self, flight: Flight) -> tuple[Tool, ...]:
         """The tools that the turn's requests offer."""
-        return self._tools.for_context(flight.turn.scenario, flight.agent.tools)
+        tools = self._tools.for_context(flight.turn.scenario, flight.agent.tools)
+        return deliberating.offered(flight, tools) if flight.deliberates else tools
 
     async def _request(self, flight: Flight, step: int) -> ModelRequest:
         agent, turn, policy = flight.agent, flight.turn, flight.agent.policy
@@ -108,6 +109,7 @@ class Steps:
             step=step,
             newest_input=flight.state.newest_input,
             response_index=turn.responses_before + step,
+            **deliberating.sampling(flight),
         )
 
     async def answer(
@@ -177,9 +179,7 @@ class Steps:
             case "deadline":
                 return TimedOut(flight.agent.policy.processing_timeout_s)
             case "stopped":
-                view = await self._log.view(flight.agent.id)
-                focus = view.agent.attention if view.agent else None
-                return stopped_outcome(getattr(focus, "stop_by", None) or "a person")
+                return await self._looking.stopped(flight)
 
     async def record(self, flight: Flight, *steps: s.ModelResponded | s.ToolCallStarted
                       | s.ToolCallFinished | s.TurnNudged) -> None:  # fmt: skip

@@ -7,7 +7,16 @@ must decode for ever (`tests/golden`).
 
 from __future__ import annotations
 
-from undivided.domain.events import agents, flights, items, people, sessions, triage
+from undivided.domain.events import (
+    agents,
+    callbacks,
+    flights,
+    heartbeats,
+    items,
+    people,
+    sessions,
+    triage,
+)
 
 Event = (
     agents.AgentCreated
@@ -44,6 +53,13 @@ Event = (
     | people.ApprovalAnswered
     | people.ApprovalExpired
     | people.ApprovalCancelled
+    | heartbeats.HeartbeatEnqueued
+    | heartbeats.HeartbeatSkipped
+    | heartbeats.HeartbeatScheduled
+    | heartbeats.DailyReportScheduled
+    | heartbeats.DailyReportEnqueued
+    | heartbeats.MemoryConsolidationEnqueued
+    | heartbeats.MemoryConsolidationSkipped
     | flights.FlightAcquired
     | flights.FlightReleased
     | flights.FlightFenced
@@ -67,6 +83,10 @@ Event = (
     | sessions.MessagePosted
     | sessions.DeliberationPlanned
     | sessions.TurnEnded
+    | callbacks.CallbackRegistered
+    | callbacks.CallbackRearmed
+    | callbacks.CallbackResolved
+    | callbacks.CallbackCancelled
 )
 
 CATALOGUE: dict[type[Event], tuple[str, int]] = {
@@ -104,6 +124,13 @@ CATALOGUE: dict[type[Event], tuple[str, int]] = {
     people.ApprovalAnswered: ("approval.answered", 1),
     people.ApprovalExpired: ("approval.expired", 1),
     people.ApprovalCancelled: ("approval.cancelled", 1),
+    heartbeats.HeartbeatEnqueued: ("heartbeat.enqueued", 1),
+    heartbeats.HeartbeatSkipped: ("heartbeat.skipped", 1),
+    heartbeats.HeartbeatScheduled: ("heartbeat.scheduled", 1),
+    heartbeats.DailyReportScheduled: ("daily_report.scheduled", 1),
+    heartbeats.DailyReportEnqueued: ("daily_report.enqueued", 1),
+    heartbeats.MemoryConsolidationEnqueued: ("memory_consolidation.enqueued", 1),
+    heartbeats.MemoryConsolidationSkipped: ("memory_consolidation.skipped", 1),
     flights.FlightAcquired: ("flight.acquired", 1),
     flights.FlightReleased: ("flight.released", 1),
     flights.FlightFenced: ("flight.fenced", 1),
@@ -127,4 +154,8 @@ CATALOGUE: dict[type[Event], tuple[str, int]] = {
     sessions.MessagePosted: ("message.posted", 1),
     sessions.DeliberationPlanned: ("deliberation.planned", 1),
     sessions.TurnEnded: ("turn.ended", 1),
+    callbacks.CallbackRegistered: ("callback.registered", 1),
+    callbacks.CallbackRearmed: ("callback.rearmed", 1),
+    callbacks.CallbackResolved: ("callback.resolved", 1),
+    callbacks.CallbackCancelled: ("callback.cancelled", 1),
 }

@@ -21,7 +21,7 @@ from undivided.domain.waits import Wait
 Resolution = Literal["returned", "raised", "interrupted", "skipped", "waited", "woken", "answered"]
 ResumeCause = Literal["orphaned", "yielded", "waited", "woken", "stopped", "answered", "preempted"]
 
-NudgeReason = Literal["marker_missing", "no_comment", "no_action"]
+NudgeReason = Literal["marker_missing", "no_comment", "no_action", "items_forgotten"]
 
 
 class SessionOpened(Value, frozen=True, kw_only=True):

@@ -63,6 +63,8 @@ class Triage(Value, frozen=True, kw_only=True):
     reasoning: str
     aborted: bool
     at: datetime
+    undecided_below: int = 0
+    """Without a plan: the items that came before this place were considered in vain."""
 
 
 class AgentRow(Value, frozen=True, kw_only=True):

@@ -29,6 +29,7 @@ NUDGES = {
     "marker_missing": "its reply did not say that it was finished",
     "no_comment": "it had answered nobody",
     "no_action": "it had taken no action",
+    "items_forgotten": "it had not said what becomes of every item",
 }
 
 

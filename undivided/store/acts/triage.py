@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 from undivided.domain.events.sessions import DeliberationPlanned
-from undivided.domain.planning import CompleteDeliberation, Considered, Refusal, planned
+from undivided.domain.planning import CompleteDeliberation, Refusal, planned
 from undivided.domain.state.agent import Focused
 from undivided.store.acts.doing import Doing, Done, refused
-from undivided.store.database import TENANT
+from undivided.store.deliberating import considered
 from undivided.store.flights import Flight
 from undivided.store.log import AgentTx
-from undivided.store.looks import load_rows
-
-
-async def considered(tx: AgentTx, ids: tuple[str, ...]) -> Considered:
-    """What a deliberation is about, as this transaction sees it."""
-    found = await load_rows(tx.connection, TENANT, {"items": set(ids)})
-    rows = {item_id: row for (_, item_id), row in found.items() if row is not None}
-    return Considered(ids, rows)
 
 
 async def _complete(tx: AgentTx, flight: Flight, act: CompleteDeliberation) -> Done:

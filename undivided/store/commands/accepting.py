@@ -9,15 +9,19 @@ from msgspec import Struct
 from undivided.domain.attention import session_for
 from undivided.domain.coordinates import Coordinate
 from undivided.domain.errors import Conflict, Full, Invalid, NotFound, Rejected
+from undivided.domain.events.catalogue import Event
 from undivided.domain.events.items import ItemMerged, StimulusAccepted
 from undivided.domain.mailbox import NOBODY, Accept, accept
 from undivided.domain.merging import merge_key
+from undivided.domain.messaging import conversations
 from undivided.domain.recorded import Meta
 from undivided.domain.state.agent import AgentRow, Suspended
 from undivided.domain.state.item import ItemRow
 from undivided.domain.state.session import SessionRow
+from undivided.domain.triage import calls_away
 from undivided.store.commands.outlet import Outlet
-from undivided.store.database import Connection
+from undivided.store.commands.replies import as_replies
+from undivided.store.database import TENANT, Connection
 from undivided.store.idempotency import Effect
 from undivided.store.log import AgentTx, Appended
 
@@ -50,7 +54,8 @@ async def accept_stimuli(
     log, sessions = outlet.log, {c.session_id for c in commands if c.session_id is not None}
     with log.memory.recall(agent_id) as view:
         keys = _keys(commands)
-        if view is not None and earlier is None and not sessions and not keys:
+        tagged = any(conversations(command) for command in commands)
+        if view is not None and earlier is None and not (sessions or keys or tagged):
             async with log.recalled(view) as tx:
                 appended = await _append_if_so(tx, commands, meta)
             if appended is not None:
@@ -62,7 +67,8 @@ async def accept_stimuli(
             for session_id in sessions:
                 _check_session((await tx.session(session_id)).row, tx.agent)
             waiting = await tx.can_be_joined(keys) if keys else {}
-            appended = await _append(tx, commands, meta, waiting)
+            replies = await as_replies(tx, commands)
+            appended = await _append(tx, replies.commands, meta, waiting, replies.events)
         return _accepted(outlet, tx, appended)
 
 
@@ -75,11 +81,34 @@ async def _append_if_so(tx: AgentTx, commands: Sequence[Accept], meta: Meta) -> 
 
 
 async def _append(
-    tx: AgentTx, commands: Sequence[Accept], meta: Meta, waiting: Mapping[str, ItemRow] = NOBODY
+    tx: AgentTx,
+    commands: Sequence[Accept],
+    meta: Meta,
+    waiting: Mapping[str, ItemRow] = NOBODY,
+    besides: Sequence[Event] = (),
 ) -> Appended:
     events = accept(tx.agent, tuple(commands), waiting)
     known = {("items", item.id): item for item in waiting.values()}
-    return await tx.append([tx.addition(*events)], meta, known=known)
+    return await tx.append([tx.addition(*events, *besides)], meta, known=known)
+
+
+async def accept_once(outlet: Outlet, agent_id: str, command: Accept, meta: Meta) -> None:
+    """Accept a stimulus whose id is the same however often its sender tries.
+
+    Raises:
+        NotFound, Invalid, TooLarge, Full, Rejected: see `accept_stimuli`.
+    """
+
+    async def earlier(connection: Connection) -> Effect | None:
+        cursor = await connection.execute(
+            "SELECT e.txid, e.position FROM items i JOIN events e ON e.id = i.accepted_by::uuid"
+            " WHERE i.tenant = %s AND i.id = %s",
+            (TENANT, command.item_id),
+        )
+        row = await cursor.fetchone()
+        return Effect((command.item_id,), Coordinate(*row)) if row else None
+
+    await accept_stimuli(outlet, agent_id, [command], meta, earlier)
 
 
 def _keys(commands: Sequence[Accept]) -> dict[str, int]:
@@ -108,7 +137,8 @@ def _ring(
     """Ring for what waits now, when it may be picked.
 
     What joined another item is not rung for: that item is. But a turn that waits may have let it
-    pass before, and weighs it again now.
+    pass before, and weighs it again now. A deliberation that a person calls the agent away from
+    need not finish its model request.
     """
     joined = {e.event.item_id for e in appended.events if isinstance(e.event, ItemMerged)}
     moments = {event.held_s for event in accepted if event.item_id not in joined}
@@ -118,6 +148,8 @@ def _ring(
         outlet.wake(agent, moment)
     if not moments:
         outlet.announce(agent.id)
+    if calls_away(agent, accepted):
+        outlet.interrupt(agent)
 
 
 async def _accepted_before(tx: AgentTx, effect: Effect) -> Accepted:

@@ -8,11 +8,13 @@ from msgspec import Struct
 
 from undivided.domain.errors import NotFound
 from undivided.domain.recorded import agent_stream
+from undivided.domain.scenarios import DELIBERATION
 from undivided.domain.state.session import ActivityRow, DecisionRow
 from undivided.store.blobs import how_many_fit
 from undivided.store.codec import row_decoder
 from undivided.store.history import rows_of_items
 from undivided.store.queries.reading import Reading, is_id
+from undivided.store.queries.refolded import as_it_was
 from undivided.store.tail import Logged, logged_rows
 
 _decision_of = row_decoder(DecisionRow)
@@ -124,7 +126,12 @@ async def _as_they_were(reading: Reading, page: list[ActivityRow]) -> list[Activ
         return page
     ids = list({row.item_id for row in page})
     rows, _ = await rows_of_items(reading.database, ids, reading.at)
-    then = (rows.get(("activities", row.id)) for row in page)
+    then = [
+        await as_it_was(reading, "activities", row.id, agent_stream(row.agent_id))
+        if row.type == DELIBERATION
+        else rows.get(("activities", row.id))
+        for row in page
+    ]
     return [row for row in then if row is not None]
 
 

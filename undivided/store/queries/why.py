@@ -17,7 +17,7 @@ from undivided.domain.state.item import TERMINAL, ItemRow, Merged
 from undivided.domain.why.line import Deeds
 from undivided.domain.why.story import TOLD_EACH, Story, tellable
 from undivided.store.codec import unescape_text
-from undivided.store.history import placed_events, status_of
+from undivided.store.history import UNDECIDED, placed_events, status_of
 from undivided.store.queries.items import item, survivor
 from undivided.store.queries.reading import Reading
 
@@ -60,7 +60,7 @@ SELECT count(*) FROM decisions d
 _UNDECIDED = """
 SELECT {columns} FROM events e
  WHERE e.tenant = %(tenant)s
-   AND e.type IN ('item.resurfaced', 'item.reprioritized', 'focus.answered', 'turn.stop_requested')
+   AND {undecided}
    AND coalesce(e.data->>'item_id', e.data->>'turn_id') = ANY(%(ids)s)
    AND (e.txid, e.position) <= (%(txid)s, %(position)s)"""
 _STEPS = """
@@ -168,6 +168,7 @@ async def _deeds(reading: Reading, turns: list[str]) -> dict[str, Deeds]:
 
 async def _placed(reading: Reading, statement: str, **values: Any) -> list[Placed]:
     whole = statement.replace("{columns}", _COLUMNS).replace("{decided}", _DECIDED)
+    whole = whole.replace("{undecided}", UNDECIDED)
     rows = await reading.rows(whole, **values, **reading.past())
     placed = await placed_events(reading.database, rows)
     return [one for one in placed if tellable(one.recorded.event)]

@@ -11,17 +11,24 @@ from undivided.domain.deliberation_prompt import DELIBERATION_TOOLS
 from undivided.domain.scenarios import DELIBERATION
 from undivided.domain.tooling import Raised, ToolOutcome
 from undivided.workers.tools.builtin import BUILT_IN
+from undivided.workers.tools.heartbeat import HEARTBEATS
 from undivided.workers.tools.mailbox import COMPLETE_DELIBERATION, MAILBOX
 from undivided.workers.tools.people import PEOPLE
 from undivided.workers.tools.testing import EFFECTS, FAMILIES, TEST_TOOLS
+from undivided.workers.tools.time import TIME
 from undivided.workers.tools.tool import EVERYWHERE, Tool, ToolContext
 
 
 class Tools:
-    """Every tool of this process by name; test tools only if `test_tools`."""
+    """Every tool of this process by name; test tools only if `test_tools`.
+
+    `more` are those that need something of the process, or its consent.
+    """
 
     def __init__(self, test_tools: bool, more: Iterable[Tool] = ()) -> None:
-        registered = (*BUILT_IN, *PEOPLE, *MAILBOX, *(TEST_TOOLS if test_tools else ()), *more)
+        tests_too = TEST_TOOLS if test_tools else ()
+        ours = (*BUILT_IN, *PEOPLE, *MAILBOX, *HEARTBEATS, *TIME)
+        registered = (*ours, *tests_too, *more)
         self._tools = {tool.name: tool for tool in registered}
         tests = {tool.name for tool in TEST_TOOLS} if test_tools else set()
         self._for_deliberation = DELIBERATION_TOOLS | tests

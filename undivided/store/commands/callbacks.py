@@ -1,0 +1,115 @@
+"""Callbacks that come: wakeups whose time has come, processes that are over, cancelled ones.
+
+Each is decided under the lock of its agent, on its row as it is then, in the append that also
+puts what it brings into the mailbox. So of two workers that see the same moment, the second
+finds the callback resolved, or armed for a later one, and does nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+from undivided.domain import callbacks
+from undivided.domain.callbacks import Ended
+from undivided.domain.errors import Full, NotFound
+from undivided.domain.events.catalogue import Event
+from undivided.domain.mailbox import Accept, accept
+from undivided.domain.recorded import Meta
+from undivided.domain.state.callback import CallbackRow
+from undivided.store.codec import row_decoder
+from undivided.store.commands.outlet import Outlet
+from undivided.store.fresh import fresh_id
+from undivided.store.log import AgentTx, Log
+
+AT_ONCE = 50
+Decide = Callable[[CallbackRow, datetime], tuple[Accept, Event] | None]
+_callback_of = row_decoder(CallbackRow)
+
+_DUE = """
+SELECT to_jsonb(c)::text FROM callbacks c
+  JOIN agents a ON a.tenant = c.tenant AND a.id = c.agent_id AND a.lifecycle <> 'deleted'
+ WHERE c.tenant = %s AND c.status = 'pending' AND c.wake_at <= clock_timestamp()
+ ORDER BY c.wake_at LIMIT %s"""
+_RUNNING = """
+SELECT to_jsonb(c)::text, clock_timestamp() FROM callbacks c
+ WHERE c.tenant = %s AND c.host = %s AND c.type = 'background_exec'
+   AND c.status IN ('pending', 'timed_out')
+ ORDER BY c.registered_at"""
+
+
+async def due_wakeups(log: Log) -> tuple[CallbackRow, ...]:
+    """The wakeups whose time has come by the database's clock, the longest due first."""
+    async with log.database.connection() as connection:
+        cursor = await connection.execute(_DUE, (log.database.tenant, AT_ONCE))
+        return tuple(_callback_of(text) for (text,) in await cursor.fetchall())
+
+
+async def running_on(log: Log, host: str) -> tuple[CallbackRow, ...]:
+    """The processes that were registered for a host and whose end nobody has told yet."""
+    async with log.database.connection() as connection:
+        cursor = await connection.execute(_RUNNING, (log.database.tenant, host))
+        found = await cursor.fetchall()
+    for _, now in found[:1]:
+        log.database.clock.heard(now)
+    return tuple(_callback_of(text) for text, _ in found)
+
+
+async def fire(outlet: Outlet, seen: CallbackRow) -> bool:
+    """Deliver a wakeup whose time has come; false if that is done or has to wait."""
+    item_id = fresh_id("mbx")
+
+    def decide(row: CallbackRow, now: datetime) -> tuple[Accept, Event] | None:
+        return callbacks.fired(row, item_id, now) if callbacks.is_due(row, now) else None
+
+    return await _deliver(outlet, seen, decide)
+
+
+async def complete(outlet: Outlet, seen: CallbackRow, ended: Ended) -> bool:
+    """Deliver how a process ended; false if that is done or has to wait."""
+    item_id = fresh_id("mbx")
+
+    def decide(row: CallbackRow, _now: datetime) -> tuple[Accept, Event] | None:
+        return callbacks.completed(row, item_id, ended) if callbacks.is_open(row) else None
+
+    return await _deliver(outlet, seen, decide)
+
+
+async def cancel_wakeup(outlet: Outlet, agent_id: str, wakeup_id: str, meta: Meta) -> None:
+    """Take a wakeup back.
+
+    Raises:
+        NotFound: the agent has no such wakeup to come.
+    """
+    async with outlet.log.locked(agent_id) as tx:
+        row: CallbackRow | None = await tx.row("callbacks", wakeup_id)
+        own = row is not None and row.agent_id == agent_id and row.type == "wakeup"
+        event = callbacks.cancelled(row, meta.actor or "user") if row is not None and own else None
+        if event is None:
+            raise NotFound(f"agent {agent_id} has no wakeup {wakeup_id[:128]!r} to come")
+        await tx.append([tx.addition(event)], meta)
+    outlet.announce(agent_id)
+
+
+async def _deliver(outlet: Outlet, seen: CallbackRow, decide: Decide) -> bool:
+    meta = Meta(actor="system", causation=seen.registered_by, correlation=seen.correlation)
+    try:
+        async with outlet.log.locked(seen.agent_id) as tx:
+            row: CallbackRow | None = await tx.row("callbacks", seen.id)
+            if row is None or tx.agent.lifecycle == "deleted":
+                return False
+            decided = decide(row, tx.view.now)
+            if decided is None:
+                return False
+            command, event = decided
+            await _append(tx, command, event, meta)
+            before = tx.agent
+    except (Full, NotFound):  # it stays as it is, and is tried again
+        return False
+    outlet.wake(before)
+    return True
+
+
+async def _append(tx: AgentTx, command: Accept, event: Event, meta: Meta) -> None:
+    accepted = accept(tx.agent, (command,))
+    await tx.append([tx.addition(*accepted, event)], meta)

@@ -1,0 +1,1 @@
+"""Processes that agents start and do not wait for."""

@@ -1,0 +1,66 @@
+"""What time and processes bring back, looked for every second by every worker.
+
+Two workers may see the same wakeup or the same ended process. Both decide under the lock of the
+agent, on the row as it is then: the second finds it delivered, and does nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Awaitable
+
+from undivided.domain.callbacks import Ended
+from undivided.domain.errors import Unavailable, Undivided
+from undivided.domain.state.callback import CallbackRow
+from undivided.store.commands import callbacks
+from undivided.store.commands.outlet import Outlet
+from undivided.workers.background.processes import Processes
+from undivided.workers.beats import Beats
+
+logger = logging.getLogger("undivided.timers")
+
+
+class Timers:
+    """The timers of one worker process, which looks after the processes of its host."""
+
+    def __init__(self, outlet: Outlet, processes: Processes) -> None:
+        self._outlet, self._processes, self._host = outlet, processes, socket.gethostname()
+        self._beats = Beats(outlet)
+
+    async def run(self, every_s: float) -> None:
+        """Look every so many seconds, until cancelled; a database that is away is waited for."""
+        while True:
+            try:
+                await self.tick()
+            except Unavailable as error:
+                logger.warning("timers put off: %s", error)
+            except Exception:
+                logger.exception("timers broke; they are looked at again")
+            await asyncio.sleep(every_s)
+
+    async def tick(self) -> None:
+        """Deliver what is there; what fails for one agent keeps no other waiting."""
+        log = self._outlet.log
+        for row in await callbacks.due_wakeups(log):
+            await self._try(row, callbacks.fire(self._outlet, row))
+        for row in await callbacks.running_on(log, self._host):
+            await self._try(row, self._look_after(row))
+        await self._beats.look()
+
+    async def _look_after(self, row: CallbackRow) -> None:
+        match self._processes.look(row, self._outlet.log.database.clock.now()):
+            case "startable":
+                await self._processes.start(row)
+            case "running":
+                pass
+            case Ended() as ended:
+                if await callbacks.complete(self._outlet, row, ended):
+                    self._processes.forget(row)
+
+    async def _try(self, row: CallbackRow, work: Awaitable[object]) -> None:
+        try:
+            await work
+        except (Undivided, OSError) as error:
+            logger.warning("callback=%s agent=%s put off: %s", row.id, row.agent_id, error)
