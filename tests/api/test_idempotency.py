@@ -82,6 +82,7 @@ async def test_every_command_takes_a_key(api: Api, database: Database) -> None:
         ("/agents/ada/start", None, 200),
         ("/agents/ada/stop", None, 200),
         ("/agents/ada/resume", None, 200),
+        ("/agents/ada/cancel-processing", None, 200),
         ("/agents/ada/mailbox:batch", {"items": [CHAT, CHAT]}, 202),
         ("/recordings", {"agents": {}}, 201),
     ):

@@ -132,7 +132,7 @@ class TestWithWorkers:
         turns = await scripted.get("/events", type="turn.started")
         assert [one["data"]["input"] for one in turns["items"]] == ["hello\n\n---\n\nhello again"]
 
-    async def test_a_person_preempts_and_work_comes_back(self, scripted: Api) -> None:
+    async def test_129_132_147_a_person_preempts_and_work_comes_back(self, scripted: Api) -> None:
         """The person is answered first; the tool ran once."""
         body = {"sourceType": "system_event", "payload": {"content": "work"}}
         item_id = await self.working(scripted, body)
@@ -143,7 +143,7 @@ class TestWithWorkers:
         started = await scripted.get("/events", type="tool_call.started")
         assert len(started["items"]) == 1
 
-    async def test_a_merged_message_is_answered(self, scripted: Api) -> None:
+    async def test_048_245_a_merged_message_is_answered(self, scripted: Api) -> None:
         """R0a: by the turn that it went into; a stream is told where it went."""
         body = {
             "sourceType": "human_chat", "payload": {"content": "work"},

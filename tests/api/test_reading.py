@@ -37,7 +37,7 @@ async def remember(log: Log, agent_id: str, key: str, content: str) -> None:
         await tx.append([tx.addition(note(tx.agent, (), (key, content), None))], Meta())
 
 
-async def test_a_mind_shows_focus_queue_decisions_and_memory(api: Api, log: Log) -> None:
+async def test_148_a_mind_shows_focus_queue_decisions_and_memory(api: Api, log: Log) -> None:
     await api.agent("ada")
     first = await api.chat("ada", "one " + "x" * 1000)
     await api.chat("ada", "two", priority=3)

@@ -61,8 +61,10 @@ async def through_the_tool(hand: Hand, *meanwhile: Any) -> None:
     await at_work
 
 
-async def test_preempt_and_come_back(log: Log, stage: Stage, settings: Settings) -> None:
-    """129, 132, 147: the preemptor runs, then the turn goes on from its last step."""
+async def test_129_132_147_preempt_and_come_back(
+    log: Log, stage: Stage, settings: Settings
+) -> None:
+    """The preemptor runs, then the turn goes on from its last step."""
     await create(log, "ada")
     work = await send(log, "system_event", "work")
     async with hired(settings) as hand:
@@ -87,7 +89,7 @@ async def test_preempt_and_come_back(log: Log, stage: Stage, settings: Settings)
     assert await stage.ask("SELECT DISTINCT status FROM turns") == [("ended",)]
 
 
-async def test_rest_of_a_batch_is_skipped(log: Log, stage: Stage, settings: Settings) -> None:
+async def test_124_rest_of_a_batch_is_skipped(log: Log, stage: Stage, settings: Settings) -> None:
     """3.7 with ruling 23: and each call still has its result."""
     await create(log, "ada")
     await send(log, "system_event", "work")
@@ -105,7 +107,9 @@ async def test_rest_of_a_batch_is_skipped(log: Log, stage: Stage, settings: Sett
     assert await stage.ask("SELECT DISTINCT status FROM items") == [("completed",)]
 
 
-async def test_lesser_mail_lets_a_batch_finish(log: Log, stage: Stage, settings: Settings) -> None:
+async def test_125_lesser_mail_lets_a_batch_finish(
+    log: Log, stage: Stage, settings: Settings
+) -> None:
     """Ruling 23, the other way."""
     await create(log, "ada")
     await send(log, "system_event", "work")
@@ -118,8 +122,8 @@ async def test_lesser_mail_lets_a_batch_finish(log: Log, stage: Stage, settings:
     assert [one.resolution for one in await stage.events(ToolCallFinished)] == ["returned"] * 2
 
 
-async def test_a_comment_joins_its_task(log: Log, stage: Stage, settings: Settings) -> None:
-    """96: as a live update behind the tool's result, once."""
+async def test_096_a_comment_joins_its_task(log: Log, stage: Stage, settings: Settings) -> None:
+    """As a live update behind the tool's result, once."""
     await create(log, "ada")
     work = await send(log, "system_event", "work", task="t1")
     async with hired(settings) as hand:
@@ -153,8 +157,8 @@ async def test_128_a_chat_goes_on_to_its_end(log: Log, stage: Stage, settings: S
     assert [one.outcome for one in await stage.events(TurnEnded)] == [Completed("so")] * 2
 
 
-async def test_112_the_judge_revokes(log: Log, stage: Stage, settings: Settings) -> None:
-    """133: cancelled for good, and what revoked it is handled."""
+async def test_112_133_the_judge_revokes(log: Log, stage: Stage, settings: Settings) -> None:
+    """Cancelled for good, and what revoked it is handled."""
     await create(log, "ada")
     work = await send(log, "review_request", "work")
     async with hired(settings) as hand:

@@ -128,7 +128,7 @@ async def test_045_who_waits_is_woken_for_all(
     assert len(await stage.events(TurnStarted)) == 1
 
 
-async def test_046_one_heartbeat_waits(log: Log, process: Outlet, stage: Stage) -> None:
+async def test_069_one_heartbeat_waits(log: Log, process: Outlet, stage: Stage) -> None:
     """Rulings 8 and 46: the newest; also of one batch."""
     await newborn(log)
     await put_each(process, plain("heartbeat"), plain("heartbeat"))

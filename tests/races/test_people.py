@@ -159,10 +159,10 @@ class TestAsking:
         (ended,) = await stage.events(TurnEnded)
         assert isinstance(ended.outcome, TimedOut)
 
-    async def test_a_stop_takes_the_question_back(
+    async def test_233_a_stop_takes_the_question_back(
         self, log: Log, stage: Stage, settings: Settings
     ) -> None:
-        """233: cancelled is not approved; recorded once, however often somebody answers."""
+        """Cancelled is not approved; recorded once, however often somebody answers."""
         await create(log, "ada")
         await send(log, "human_chat", "deploy it", sender="bob", role="user")
         async with hired(settings) as hand:

@@ -33,7 +33,7 @@ async def statuses(stage: Stage) -> list[str]:
 class TestTheEndOfATurn:
     """C01: ending, and nothing being there to do, are one check."""
 
-    async def test_it_arrives_while_the_last_token_is_awaited(
+    async def test_145_it_arrives_while_the_last_token_is_awaited(
         self, log: Log, stage: Stage, settings: Settings
     ) -> None:
         """C01: nobody is rung for, and the same flight turns to it."""
@@ -63,7 +63,7 @@ class TestTheEndOfATurn:
         assert following is not None
         assert following.turn.index == 1
 
-    async def test_it_is_accepted_just_after(
+    async def test_024_027_it_is_accepted_just_after(
         self, log: Log, stage: Stage, settings: Settings
     ) -> None:
         """C01: the acceptance waits for the end, finds the agent idle, and rings."""

@@ -167,7 +167,7 @@ class TestApplying:
         assert applied.inline == ()
         assert isinstance(then.item("i2").phase, Queued)
 
-    def test_157_what_was_dealt_with_is_done(self) -> None:
+    def test_009_157_what_was_dealt_with_is_done(self) -> None:
         """By the deliberation's own turn."""
         applied, then = carried_out(three(), Plan(process=("i1",), inline=("i2",)))
         assert isinstance(then.item("i2").phase, Done)

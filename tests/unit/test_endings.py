@@ -167,9 +167,20 @@ class TestTrace:
         [(Completed("so"), "a2a_message"), (EMPTY, "a2a_message"), (BUSY, "a2a_message"),
          (SLOW, "a2a_message"), (Cancelled("bob"), "a2a_message")],
     )  # fmt: skip
-    def test_131_133_none(self, outcome: Outcome, kind: str) -> None:
+    def test_083_131_133_none(self, outcome: Outcome, kind: str) -> None:
         """It was answered, is tried again, or somebody wanted it to end."""
         assert ended(outcome, kind=kind).also == ()
+
+    @pytest.mark.parametrize("outcome", [Completed("so"), SLOW, Cancelled("bob"), NO])
+    def test_143_a_batch_shares_one_fate(self, outcome: Outcome) -> None:
+        """Ruling 34: the siblings follow what the turn is about, whatever becomes of that."""
+        now = given(accepted("i1", "a2a_message"), accepted("i2", "a2a_message"), acquired())
+        names = (("dec_2", "ntf_1"), ("dec_3", "ntf_2"))
+        both = fates_of(now.agent, (now.item("i1"), now.item("i2")), outcome,
+                        Ending(TURN, 1, names))  # fmt: skip
+        assert [one.event.item_id for one in both] == ["i1", "i2"]
+        assert type(both[0].event) is type(both[1].event)
+        assert both[0].event.decision.id != both[1].event.decision.id
 
     def test_each_of_a_batch_has_its_own(self) -> None:
         """They share the fate, not the trace."""
@@ -184,13 +195,13 @@ class TestTrace:
 class TestStopped:
     """Who said stop, and what that means."""
 
-    def test_by_a_person(self) -> None:
+    def test_133_by_a_person(self) -> None:
         """The item is over, and not done."""
         assert stopped_outcome("bob") == Cancelled("bob")
         answer = ended(Cancelled("bob"))
         assert isinstance(answer.event, i.ItemCancelled)
         assert (answer.event.by, answer.event.turn_id) == ("bob", TURN)
 
-    def test_with_the_whole_agent(self) -> None:
+    def test_141_with_the_whole_agent(self) -> None:
         """The item waits again, as if it had not been picked."""
         assert stopped_outcome(AGENT_STOPPED) == Interrupted(AGENT_STOPPED)

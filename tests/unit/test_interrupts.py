@@ -13,7 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from undivided.domain.events.items import Payload, Sender
+from tests.support import spec
+from undivided.domain.attention import Halt, at_yield_point
+from undivided.domain.decisions import Decision
+from undivided.domain.events.flights import StopRequested
+from undivided.domain.events.items import ItemPicked, Payload, Sender
 from undivided.domain.interrupts import (
     OTHERWISE,
     RULES,
@@ -235,6 +239,23 @@ def test_weighing_is_total(focus: ItemRow, waiting: list[ItemRow]) -> None:
 
 
 @given(ITEMS, ITEMS)
-def test_rules_never_end_anything_for_good(focus: ItemRow, new: ItemRow) -> None:
-    """111, 3.4: cancel, defer and drop take a judge's reading, or the agent's own policy."""
+def test_111_rules_never_end_anything_for_good(focus: ItemRow, new: ItemRow) -> None:
+    """3.4: cancel, defer and drop take a judge's reading, or the agent's own policy."""
     assert heuristic(pair(focus, new)).verdict in ("continue", "preempt", "merge")
+
+
+class TestStale:
+    """What was asked to end is not added to."""
+
+    def test_092_a_turn_that_is_being_cancelled_takes_nothing_in(self) -> None:
+        """The yield point ends it before anything is weighed, so the message waits."""
+        begun = spec.accepted("i1", "human_chat"), spec.acquired()
+        asked = StopRequested(agent_id=spec.AGENT, turn_id="trn_1", by="bob")
+        decision = Decision("dec_1", "pick", "priority_fifo", "", {}, 1)
+        picked = ItemPicked(
+            agent_id=spec.AGENT, item_id="i1", turn_id="trn_1", session_id=spec.SESSION, epoch=1,
+            attempt=1, decision=decision,
+        )  # fmt: skip
+        now = spec.given(*begun, picked, asked, spec.accepted("i2", "human_chat"))
+        assert at_yield_point(now.agent, "trn_1", False) == Halt("bob")
+        assert now.agent.waiting == 1

@@ -96,7 +96,7 @@ def test_037_types_do_not_mix() -> None:
     assert now.agent.waiting == 2
 
 
-def test_039_040_a_channel() -> None:
+def test_039_040_044_a_channel() -> None:
     """Each message names its sender, and is listed in the order of arrival."""
     now = accepted(
         stimulus("a", "a2a_message", "Hello everyone!", channelKey="group:dev", senderName="Alice"),

@@ -326,7 +326,7 @@ class TestFrames:
         assert told["agent:attention"]["state"] == "focused"
         assert told["agent:focus"]["mailboxDepth"] == 4
 
-    def test_an_accepted_stimulus_is_told_with_its_summary(self) -> None:
+    def test_023_an_accepted_stimulus_is_told_with_its_summary(self) -> None:
         (frame,) = frames(heard(AT_WORK[0]), {})
         assert frame.type == "agent:mailbox"
         assert frame.payload["item"] == {

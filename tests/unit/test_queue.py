@@ -1,8 +1,8 @@
 """The queue: order, picks, ends and ways back, as the rows tell them.
 
 The numbers are those of the scenarios in the behaviour catalogue. Its blocking dequeue has no
-counterpart (24, 25, 27): nobody waits in memory, an accepted item rings, and the sweep finds
-whoever was missed (tests/races/test_wake_ups.py). A payload is the only place of a task's id (20).
+counterpart (25): nobody waits in memory, an accepted item rings, and the sweep finds whoever was
+missed (24 and 27 in tests/races/test_wake_ups.py). A payload is the only place of a task's id (20).
 """
 
 from __future__ import annotations
@@ -151,3 +151,18 @@ def test_017_any_item_can_be_picked() -> None:
 def test_029_a_summary_is_the_beginning() -> None:
     """The first hundred characters, where nobody wrote one."""
     assert summary_of(i.Payload("x" * 101)) == "x" * 100
+
+
+def test_019_020_items_are_found_by_what_they_are_about() -> None:
+    """A task is named in the payload and nowhere else; another id finds nothing."""
+    now = given(
+        accepted("i1", "task_comment", 2, payload=i.Payload("x", task_id="task_99")),
+        accepted("i2", "requirement_comment", 2, payload=i.Payload("y", requirement_id="req_42")),
+        accepted("i3", "task_status_update", 2, payload=i.Payload("z", task_id="task_99")),
+    )
+    about = {
+        task: [one.id for one in now.items if one.payload.task_id == task]
+        for task in ("task_99", "other")
+    }
+    assert about == {"task_99": ["i1", "i3"], "other": []}
+    assert [one.id for one in now.items if one.payload.requirement_id == "req_42"] == ["i2"]

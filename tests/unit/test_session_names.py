@@ -31,7 +31,7 @@ def item(kind: str = "human_chat", session: str | None = None, **extra: object) 
 class TestTheSessionOfAnItem:
     """As it was asked for, else by what the item is about."""
 
-    def test_is_the_one_that_was_asked_for(self) -> None:
+    def test_204_is_the_one_that_was_asked_for(self) -> None:
         """Whatever its type would say."""
         assert session_for(agent(), item(session="mine", channelKey="dev")) == "mine"
 

@@ -103,7 +103,7 @@ CALLS: dict[tuple[str, str], Call] = {
     ("patch", AGENT): _C(answer=agents.Agent, body=bodies.AgentChanges),
     ("delete", AGENT): _C(answer=agents.Agent),
     **{("post", f"{AGENT}/{verb}"): _C(answer=agents.Agent)
-       for verb in ("start", "stop", "pause", "resume")},
+       for verb in ("start", "stop", "pause", "resume", "cancel-processing")},
     ("post", f"{AGENT}/mailbox"): _C(
         answer=accepted.AcceptedItem, body=bodies.NewStimulus, status=202),
     ("post", f"{AGENT}/mailbox:batch"): _C(

@@ -21,6 +21,8 @@ from undivided.domain.stimuli import MENTION, StimulusType, stimulus_type
 
 Verdict = Literal["continue", "preempt", "cancel", "merge", "defer"]
 CHAT = "chat"
+STREAMED = "stream"
+"""The mark among a message's extras that somebody watches its reply being written."""
 
 
 class Pair(Struct, frozen=True):

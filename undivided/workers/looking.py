@@ -15,6 +15,7 @@ from undivided.domain.attention import GoOn, Halt, Leave, at_yield_point, sessio
 from undivided.domain.endings import stopped_outcome
 from undivided.domain.interrupts import (
     OTHERWISE,
+    STREAMED,
     Pair,
     Ruling,
     Weighing,
@@ -126,7 +127,7 @@ class Looking:
         return Weighing(weighing.candidate, judged(pair, verdict), weighing.others)
 
     async def _done(self, flight: Flight, weighing: Weighing) -> Outcome | SetAside | None:
-        streamed = bool(flight.item.payload.extra.get("stream"))
+        streamed = bool(flight.item.payload.extra.get(STREAMED))
         if not honoured(flight.turn.scenario, streamed, weighing.ruling):
             left = Ruling("continue", weighing.ruling.rule)
             await interrupting.pass_over(

@@ -142,6 +142,15 @@ async def stop_agent(request: Request, agent_id: str) -> Response:
     return await _command(request, agent_id, commands.stop)
 
 
+@router.post("/{agent_id}/cancel-processing")
+async def cancel_processing(request: Request, agent_id: str) -> Response:
+    """Cancel the turn at work for good and go on with what waits; without a turn nothing happens.
+
+    What the turn was about is not handled again.
+    """
+    return await _command(request, agent_id, commands.cancel_processing)
+
+
 @router.delete("/{agent_id}")
 async def delete_agent(request: Request, agent_id: str) -> Response:
     """End an agent for good; its history stays."""

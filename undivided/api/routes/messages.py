@@ -21,6 +21,7 @@ from undivided.api.telling import reply_of, told
 from undivided.domain.coordinates import parse_coordinate
 from undivided.domain.errors import Invalid, NotFound
 from undivided.domain.events.items import Payload, Sender
+from undivided.domain.interrupts import STREAMED
 from undivided.domain.mailbox import Accept
 from undivided.domain.state.item import TERMINAL
 from undivided.domain.stimuli import HUMAN_CHAT
@@ -61,12 +62,13 @@ async def _accepted(request: Request, parts: Parts, agent_id: str) -> MessageAns
     raw = await raw_body(request)
     body, escaped = parsed(raw, NewMessage)
     text = restored(body.text) if escaped else body.text
+    watched: dict[str, object] = {STREAMED: True} if wants_stream(request) else {}
 
     async def effect(claim: Claim) -> Response:
         command = Accept(
             item_id=claim.fresh_id("mbx"),
             source_type=HUMAN_CHAT,
-            payload=Payload(content=text),
+            payload=Payload(content=text, extra=watched),
             sender=Sender(body.sender_id, body.sender_name, "user"),
             session_id=body.session_id,
         )

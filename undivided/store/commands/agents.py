@@ -79,6 +79,16 @@ async def stop(outlet: Outlet, agent_id: str, meta: Meta) -> Commanded:
     return await _change(outlet, agent_id, agents.stop, meta)
 
 
+async def cancel_processing(outlet: Outlet, agent_id: str, meta: Meta) -> Commanded:
+    """Ask the turn in focus to end for good at its next safe point; without one nothing happens.
+
+    The agent stays started: it goes on with whatever waits behind the turn.
+    """
+    return await _change(
+        outlet, agent_id, lambda agent: agents.request_stop(agent, meta.actor), meta
+    )
+
+
 async def delete(outlet: Outlet, agent_id: str, meta: Meta) -> Commanded:
     """End an agent for good; everything that waits in its mailbox is cancelled.
 
