@@ -103,6 +103,7 @@ class Hand:
     async def at_the_model(self, agent_id: str) -> asyncio.Task[None]:
         """Answer a ring, and come back once the model is asked; it answers when its gate opens."""
         self.model.gate.clear()
+        self.model.busy.clear()
         at_work = asyncio.create_task(self.attend(agent_id))
         await self.model.busy.wait()
         return at_work

@@ -363,5 +363,50 @@ class TestMini:
             await hand.attend("ada")
             looking = [one for one in hand.model.asked if one.scenario == "deliberation"]
         assert [bool(one.tools) for one in looking] == [True] * ROUNDS + [False]
-        assert {tool.name for tool in looking[0].tools} == {"check_mailbox"}
+        assert {tool.name for tool in looking[0].tools} == {
+            "check_mailbox", "recall_activity", "memory_search", "memory_search_longterm",
+        }  # fmt: skip
         assert {(one.temperature, one.max_tokens) for one in looking} == {(0.1, 8192)}
+
+
+async def test_119_only_a_person_ends_a_deliberation(
+    log: Log, stage: Stage, settings: Settings
+) -> None:
+    """However urgent other things are: between two steps it looks up for people alone."""
+    await create(log, "ada")
+    await several(log, 3)
+    async with hired(settings) as hand:
+        hand.model.calls = [[("check_mailbox", {})]]
+        at_work = await hand.at_the_model("ada")
+        await send(log, "system_event", "urgent", priority=0)
+        hand.model.gate.set()
+        await at_work
+        assert [one.scenario for one in hand.model.asked[:2]] == ["deliberation"] * 2
+    first, *_ = await stage.events(t.TriageApplied)
+    assert not first.aborted
+    async with hired(settings) as hand:
+        await several(log, 3)
+        hand.model.calls = [[("check_mailbox", {})]]
+        at_work = await hand.at_the_model("ada")
+        await send(log, "human_chat", "hello", sender="bob", role="user")
+        hand.model.gate.set()
+        await at_work
+        assert hand.model.inputs()[1] == "hello"
+    *_, aborted, _ = await stage.events(t.TriageApplied)
+    assert aborted.aborted
+
+
+async def test_168_a_burst_is_one_item_before_anything_is_considered(
+    log: Log, stage: Stage, settings: Settings
+) -> None:
+    """Two messages of a channel have joined, so that there is nothing to choose."""
+    await create(log, "ada", coalesceWindowMs=0)
+    channel = {"channelKey": "dm:a2a:ada:bob"}
+    for text in ("first", "second"):
+        await send(log, "a2a_message", text, role="agent", sender="bob", extra=channel)
+    async with hired(settings) as hand:
+        await hand.attend("ada")
+        (request,) = hand.model.asked
+    assert "first" in request.newest_input
+    assert "second" in request.newest_input
+    assert await stage.events(t.TriageBegan) == []

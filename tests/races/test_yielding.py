@@ -136,7 +136,7 @@ class TestTheJudge:
                     await asyncio.Event().wait()
                 raise ModelFailed("server_error", "no judge today")
 
-            hand.model.complete = complete  # type: ignore[method-assign,assignment]
+            hand.model.complete = complete  # type: ignore[method-assign]
             await through_the_tool(hand, send(log, "review_request", "new"))
             assert hand.model.inputs() == ["work", "work", "new"]
         assert await weighed(stage) == [("continue", "otherwise")]
@@ -162,7 +162,7 @@ class TestTheJudge:
                     await send(log, "human_chat", "hi", sender="bob", role="user")
                 return await answering(request, on_delta)  # type: ignore[arg-type]
 
-            hand.model.complete = complete  # type: ignore[method-assign,assignment]
+            hand.model.complete = complete  # type: ignore[method-assign]
             hand.model.gate.set()
             await at_work
             assert hand.model.inputs() == ["work", "work", "hi", "work", "later"]

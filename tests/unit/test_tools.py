@@ -38,7 +38,7 @@ class TestRegistry:
     def test_built_in_tools_are_everywhere(self) -> None:
         for scenario in set(SCENARIOS) - {"deliberation"}:
             names = [tool.name for tool in Tools(test_tools=False).for_context(scenario, None)]
-            assert names[:2] == ["sleep", "update_working_memory"]
+            assert names[0] == "sleep"
 
     def test_test_tools_only_where_asked_for(self) -> None:
         with_them = {tool.name for tool in Tools(test_tools=True).for_context("chat", None)}
@@ -87,7 +87,7 @@ class TestAbsentTools:
 
     async def test_unknown(self) -> None:
         message = _message(await call("fly", {"to": "the moon"}))
-        assert message.startswith("there is no tool 'fly' here; there are sleep, update_")
+        assert message.startswith("there is no tool 'fly' here; there are sleep, notify_user")
 
     async def test_not_offered(self) -> None:
         tools = Tools(test_tools=True)

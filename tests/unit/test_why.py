@@ -16,6 +16,7 @@ from undivided.domain.coordinates import Coordinate
 from undivided.domain.decisions import Decision, DecisionType
 from undivided.domain.dialogue import Usage
 from undivided.domain.events import flights as f
+from undivided.domain.events import heartbeats as h
 from undivided.domain.events import items as i
 from undivided.domain.events import people as p
 from undivided.domain.events import sessions as s
@@ -37,6 +38,10 @@ BESIDE: set[type[Event]] = {
     i.NoticePosted,
     i.AgentIncomplete,
     p.ApprovalRequested,
+    h.HeartbeatEnqueued,
+    h.DailyReportEnqueued,
+    h.MemoryConsolidationEnqueued,
+    s.ActivityNoted,
 }
 """Written in one append with what has a sentence that says what they say."""
 
