@@ -10,6 +10,9 @@ from undivided.domain.invariants.finding import Finding, Transaction
 from undivided.domain.invariants.flights import SingleFlight
 from undivided.domain.invariants.items import CompletedWithTurn, NothingLost
 from undivided.domain.invariants.streams import StreamOrder
+from undivided.domain.invariants.terminal import TerminalStays
+from undivided.domain.invariants.turns import OwnTurnOnly
+from undivided.domain.invariants.waits import WaitsEnd
 from undivided.domain.placed import Placed
 
 
@@ -32,7 +35,10 @@ class HistoryCheck:
             SingleFlight(),
             NothingLost(),
             CompletedWithTurn(),
+            OwnTurnOnly(),
             OneResultACall(),
+            TerminalStays(),
+            WaitsEnd(),
         )
         self._open: list[Placed] = []
 
