@@ -30,6 +30,8 @@ GROUPS: Mapping[str, str] = MappingProxyType(
         "orphan": "killing.orphans",
         "fold": "history.folding",
         "behind": "history.behind",
+        "yield": "attending.yielding",
+        "attention": "attending.attention",
         "deciding": "appending.deciding",
     }
 )
