@@ -43,7 +43,8 @@ class TestTelling:
             await send(log, "human_chat", "which one?", sender="bob", role="user")
             await hand.attend("ada")
             assert hand.model.asked[-1].history == (
-                UserSaid(WROTE_FIRST), AssistantSaid(message.content), UserSaid("which one?"),
+                UserSaid(WROTE_FIRST), AssistantSaid(message.content),
+                UserSaid("[ACTIVITY: system_event] patrol → so"), UserSaid("which one?"),
             )  # fmt: skip
 
     async def test_in_the_chat_itself_it_stands_in_its_turn(

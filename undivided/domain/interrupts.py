@@ -223,6 +223,21 @@ def weigh(pairs: tuple[Pair, ...]) -> Weighing | None:
     return Weighing(pairs[chosen].new, rulings[chosen], others)
 
 
+def left_waiting(pairs: tuple[Pair, ...], has_judge: bool) -> tuple[Weighing, ...]:
+    """All of `pairs`, if the turn simply goes on whatever of them is looked at.
+
+    Then there is nothing to ask a judge about and nothing to do, and one append says so of all.
+    """
+    rulings = tuple(heuristic(pair) for pair in pairs)
+    if any(one.verdict != "continue" or (has_judge and one == OTHERWISE) for one in rulings):
+        return ()
+    items = tuple(pair.new for pair in pairs)
+    return tuple(
+        Weighing(item, ruling, tuple(other for other in items if other is not item))
+        for item, ruling in zip(items, rulings, strict=True)
+    )
+
+
 def honoured(scenario: str, streamed: bool, ruling: Ruling) -> bool:
     """Whether a turn of `scenario` does what was ruled, or goes on and leaves it for afterwards.
 

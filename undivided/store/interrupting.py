@@ -52,14 +52,19 @@ async def candidates(log: Log, flight: Flight) -> tuple[ItemRow, ...]:
     return attention.known_only(tuple(ROW_OF["items"](text) for (text,) in rows))
 
 
-async def pass_over(log: Log, flight: Flight, weighing: Weighing) -> None:
-    """Record that a candidate was weighed and what was ruled; the turn goes on, or is ended."""
+async def pass_over(log: Log, flight: Flight, *weighings: Weighing) -> None:
+    """Record that candidates were weighed and what was ruled; the turn goes on, or is ended."""
     async with log.locked(flight.agent.id, QUEUE_SEEN) as tx:
-        candidate = await _still(tx, flight, weighing)
-        if candidate is None:
+        decided = []
+        for weighing in weighings:
+            candidate = await _still(tx, flight, weighing)
+            if candidate is not None:
+                decided.append(
+                    interruptions.weighed(tx.agent, _at(flight), candidate, weighing, _name())
+                )
+        if not decided:
             return
-        weighed = interruptions.weighed(tx.agent, _at(flight), candidate, weighing, _name())
-        await tx.append([tx.addition(weighed)], flight.meta, flight.fence)
+        await tx.append([tx.addition(*decided)], flight.meta, flight.fence)
     flight.remembered = None
 
 

@@ -43,6 +43,10 @@ class Judge:
             return None
         return None if isinstance(reply, Broken) else verdict(reply.text)
 
+    def sits(self, flight: Flight) -> bool:
+        """Whether there is a judge for this agent's turns."""
+        return self._profile(flight) != JUDGE_OFF
+
     def _profile(self, flight: Flight) -> str:
         wanted = flight.agent.policy.judge_model
         if wanted:

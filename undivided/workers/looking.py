@@ -21,6 +21,7 @@ from undivided.domain.interrupts import (
     Weighing,
     honoured,
     judged,
+    left_waiting,
     skips_rest,
     weigh,
 )
@@ -107,8 +108,12 @@ class Looking:
         """Deal with what has arrived, until the turn goes on or not."""
         for _ in range(AT_ONCE):
             found = await interrupting.candidates(self._log, flight)
-            weighing = weigh(_pairs(flight.agent, flight, found))
+            pairs = _pairs(flight.agent, flight, found)
+            weighing = weigh(pairs)
             if weighing is None:
+                return None
+            if passed := left_waiting(pairs, self._judge.sits(flight)):
+                await interrupting.pass_over(self._log, flight, *passed)
                 return None
             asked = weighing.ruling == OTHERWISE
             if asked:
