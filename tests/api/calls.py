@@ -34,6 +34,12 @@ class Api:
         assert answer.status_code == status, answer.text
         return answer.json()
 
+    async def delete(self, path: str, status: int = 200) -> Any:
+        """DELETE `path`."""
+        answer = await self.client.delete(f"/api{path}")
+        assert answer.status_code == status, answer.text
+        return answer.json()
+
     async def until(self, path: str, true: Callable[[Any], bool], within_s: float = 10) -> Any:
         """GET `path` until the answer is as wanted."""
         async with asyncio.timeout(within_s):

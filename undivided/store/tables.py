@@ -373,8 +373,8 @@ knowledge = Table(
     Column("changed_version", BigInteger, nullable=False),
     PrimaryKeyConstraint("tenant", "id"),
     Index("knowledge_of_agent", "tenant", "agent_id", "kind", "saved_at"),
-    Index("knowledge_words", text("to_tsvector('simple'::regconfig, (key || ' '::text) || content)"),
-          postgresql_using="gin"),
+    Index("knowledge_words", text(
+        "to_tsvector('simple'::regconfig, (key || ' '::text) || content)"), postgresql_using="gin"),
 )  # fmt: skip
 
 PROJECTED: tuple[Table, ...] = (
