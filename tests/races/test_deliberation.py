@@ -23,7 +23,6 @@ from undivided.domain.events.items import (
     ItemDropped,
     ItemPicked,
 )
-from undivided.domain.mini_triage import ROUNDS
 from undivided.domain.outcomes import Cancelled, Completed, Failed
 from undivided.domain.plans import Plan
 from undivided.store.commands.outlet import Outlet
@@ -297,76 +296,6 @@ async def test_a_stopped_deliberation_leaves_it_to_order(
     (first, *_) = await stage.events(s.TurnEnded)
     assert isinstance(first.outcome, Cancelled)
     assert len(await stage.events(t.TriageBegan)) == 1
-
-
-class TestMini:
-    """One question instead of a conversation: policy `triage` is `mini`."""
-
-    async def test_169_the_choice_is_in_the_answer(
-        self, log: Log, stage: Stage, settings: Settings
-    ) -> None:
-        """With thoughts and prose around it."""
-        await create(log, "ada", triage="mini")
-        ids = await several(log, 3)
-        choice = {
-            "processItemId": ids[2], "deferItemIds": [ids[0]], "dropItemIds": [ids[1]],
-            "reasoning": "last",
-        }  # fmt: skip
-        said = f"<think>hm {{}}</think>I say {json.dumps(choice)} so."
-        async with hired(settings) as hand:
-            hand.model.words = {"deliberation": said}
-            await hand.attend("ada")
-            assert hand.model.inputs() == ["work 2", "work 0"]
-        (applied,) = await stage.events(t.TriageApplied)
-        assert (applied.primary, applied.deferred, applied.dropped) == (
-            ids[2],
-            (ids[0],),
-            (ids[1],),
-        )
-        assert applied.decision.rule == "mini_triage"
-
-    async def test_171_what_it_forgets_it_is_asked_once_more(
-        self, log: Log, stage: Stage, settings: Settings
-    ) -> None:
-        """The same answer again is no better: it stands as it was."""
-        await create(log, "ada", triage="mini")
-        ids = await several(log, 3)
-        async with hired(settings) as hand:
-            hand.model.words = {
-                "deliberation": f'{{"processItemId": "{ids[1]}", "reasoning": "so"}}'
-            }
-            await hand.attend("ada")
-            assert hand.model.inputs() == ["work 1", "work 0", "work 2"]
-        first, *_ = await stage.events(s.TurnEnded)
-        assert first.responses == 2
-        nudged = await stage.events(s.TurnNudged)
-        assert nudged[0].reason == "items_forgotten"
-
-    @pytest.mark.parametrize("said", ["", "nothing of use", '{"processItemId": "mbx_', "{}", "[1]"])
-    async def test_nonsense_leaves_it_to_order(
-        self, log: Log, settings: Settings, said: str
-    ) -> None:
-        """Nothing, half a JSON, no choice."""
-        await create(log, "ada", triage="mini")
-        await several(log, 2)
-        async with hired(settings) as hand:
-            hand.model.words = {"deliberation": said}
-            await hand.attend("ada")
-            assert hand.model.inputs() == ["work 0", "work 1"]
-
-    async def test_172_it_looks_things_up_for_so_long(self, log: Log, settings: Settings) -> None:
-        """Then it is asked without tools."""
-        await create(log, "ada", triage="mini")
-        await several(log, 2)
-        async with hired(settings) as hand:
-            hand.model.calls = [[("check_mailbox", {})] for _ in range(ROUNDS)]
-            await hand.attend("ada")
-            looking = [one for one in hand.model.asked if one.scenario == "deliberation"]
-        assert [bool(one.tools) for one in looking] == [True] * ROUNDS + [False]
-        assert {tool.name for tool in looking[0].tools} == {
-            "check_mailbox", "recall_activity", "memory_search", "memory_search_longterm",
-        }  # fmt: skip
-        assert {(one.temperature, one.max_tokens) for one in looking} == {(0.1, 8192)}
 
 
 async def test_119_only_a_person_ends_a_deliberation(
