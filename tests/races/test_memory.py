@@ -144,7 +144,7 @@ async def test_the_chat_is_told_what_was_done_elsewhere(
         hand.model.gate.set()
         await at_work
         assert hand.model.read()[-1] == [
-            "hello", "[ACTIVITY: system_event] the disk is full → so", "and?",
+            "hello", "[ACTIVITY: system_event] the disk is full → processed", "and?",
         ]  # fmt: skip
     (line,) = await stage.events(ActivityNoted)
     assert (line.item_id, line.session_id) == (event, "ses_ada")

@@ -44,7 +44,7 @@ class TestTelling:
             await hand.attend("ada")
             assert hand.model.asked[-1].history == (
                 UserSaid(WROTE_FIRST), AssistantSaid(message.content),
-                UserSaid("[ACTIVITY: system_event] patrol → so"), UserSaid("which one?"),
+                UserSaid("[ACTIVITY: system_event] patrol → processed"), UserSaid("which one?"),
             )  # fmt: skip
 
     async def test_in_the_chat_itself_it_stands_in_its_turn(

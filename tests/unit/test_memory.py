@@ -126,8 +126,8 @@ class TestActivityLines:
     @pytest.mark.parametrize(
         ("outcome", "came_to"),
         [
-            (Completed(""), "task comment processed"),
-            (Completed("done\nand  well"), "done and well"),
+            (Completed(""), "responded to comment"),
+            (Completed("done\nand  well"), "responded to comment"),
             (Incomplete("half", "a start"), "incomplete: a start"),
             (Incomplete("half"), "incomplete"),
             (Failed("refused", "", retryable=False), "failed"),

@@ -116,11 +116,11 @@ CALLS: dict[tuple[str, str], Call] = {
         answer=mind.MailboxShape, takes=("type", "sourceType", "category", "status", "offset",
                                          "counts", *PAGE)),
     ("get", f"{AGENT}/decisions"): _C(answer=records.DecisionPage, takes=PAGE),
-    ("get", f"{AGENT}/activities"): _C(answer=records.ActivityPage, takes=PAGE),
+    ("get", f"{AGENT}/activities"): _C(answer=records.ActivityPage, takes=("type", *PAGE)),
     ("get", f"{AGENT}/activity-logs"): _C(
         answer=records.ActivityLog, takes=("activityId", *PAGE)),
     ("get", f"{AGENT}/knowledge"): _C(
-        answer=knowledge.KnowledgeList, takes=("q", "kind", "limit", *WHEN)),
+        answer=knowledge.KnowledgeList, takes=("q", "kind", *PAGE)),
     ("get", f"{AGENT}/heartbeat"): _C(answer=heartbeat.Heartbeat, takes=WHEN),
     ("post", f"{AGENT}/heartbeat/trigger"): _C(answer=accepted.AcceptedItem, status=202),
     ("post", f"{AGENT}/daily-report"): _C(answer=accepted.AcceptedItem, status=202),

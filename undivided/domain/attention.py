@@ -209,6 +209,17 @@ def kind_of(item: ItemRow) -> StimulusType:
     return stimulus_type(item.source_type)
 
 
+def activity_of(item: ItemRow) -> str:
+    """The kind of activity that a turn about an item is: as its type says, else by what is done."""
+    kind = kind_of(item)
+    if kind.activity is not None:
+        return kind.activity
+    if kind.is_comment:
+        return "chat"
+    begun = kind.invoked_by is not None and item.payload.extra.get(kind.invoked_by)
+    return kind.scenario if begun else "internal"
+
+
 def known_only(queue: tuple[ItemRow, ...]) -> tuple[ItemRow, ...]:
     """The items whose type this release knows; others wait for a worker that does."""
     return tuple(item for item in queue if item.source_type in REGISTRY)
@@ -296,6 +307,7 @@ def picked(agent: AgentRow, begin: Begin, session_id: str, taken: Taken) -> tupl
             agent_id=agent.id, item_id=item.id, turn_id=taken.turn_id, session_id=session_id,
             epoch=taken.epoch, attempt=item.tries.picked + 1,
             decision=_pick(agent, begin, item, name),
+            batch_of=None if item.id == begin.item.id else begin.item.id,
         )
         for item, name in names
     )  # fmt: skip
@@ -323,10 +335,13 @@ def _pick(agent: AgentRow, begin: Begin, item: ItemRow, decision_id: str) -> Dec
         "seq": item.seq,
         "attempt": item.tries.picked + (not begin.comes_back),
         "waiting": agent.waiting,
-        "activity": kind.activity or "internal",
+        "activity": activity_of(begin.item),
         "summary": summary_of(item.payload)[:120],
         "batch": len(begin.items),
     }
+    if item.id != begin.item.id:  # the activity of a batch is that of its first item
+        about = summary_of(begin.item.payload)[:120]
+        inputs["batchSummary"] = about
     if begin.decision is not None:
         return replace(begin.decision, inputs={**begin.decision.inputs, **inputs})
     return Decision(

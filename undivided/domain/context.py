@@ -25,7 +25,9 @@ REPLY_TO, AGENT_STREAK = "replyTo", "agentCommentStreak"
 _COMMENT = """## Answering a comment
 Before you answer: read the task or requirement it is about, its earlier comments, and what you \
 did about it (recall_activity). Then answer under it with a comment tool, once and to the point; \
-what you only write here is not shown there. If it needs no answer, say [NO_REPLY_NEEDED]."""
+what you only write here is not shown there. If it needs no answer, say [NO_REPLY_NEEDED].
+Several comments, with --- between them, get one answer together: reply to the most important one \
+(reply_to_comment_id) and quote the others in it."""
 _STREAK = """The last {number} comments are by agents. Do not answer for politeness: comment again \
 only with something new, or with a question to a person."""
 
@@ -40,7 +42,10 @@ class InMind(Struct, frozen=True):
 def instructions(
     agent: AgentRow, in_mind: InMind, about: ItemRow, scenario: str, now: datetime
 ) -> str:
-    """The instructions of a request, in the order of what changes least."""
+    """The instructions of a request, in the order of what changes least.
+
+    `about` is the item in focus; of several comments the newest, whose marks say how they stand.
+    """
     parts = (
         agent.instructions or f"You are {agent.name}.",
         _known(in_mind.sections),

@@ -23,6 +23,8 @@ SECTION_CHARS, SECTIONS_CHARS = 3_000, 15_000
 NOTE_CHARS = 15_000
 KEY_CHARS = 128
 FOUND_AT_MOST = 20
+QUERY_CHARS = 1_000
+"""Of a search's words, at most; Postgres refuses to compile very long ones."""
 
 
 class NoteMemory(Act, frozen=True):

@@ -10,10 +10,10 @@ from undivided.domain.memory import told
 from undivided.domain.state.session import ActivityRow
 from undivided.domain.tooling import Act
 
-LISTED_AT_MOST, READ_AT_MOST = 50, 100
+READ_AT_MOST = 100
 TEXT_CUT = 2_000
 
-Scope = Literal["chat", "channel", "session"]
+Scope = Literal["chat", "chat_session", "channel", "session"]
 
 
 class ListActivities(Act, frozen=True):
@@ -24,17 +24,23 @@ class ListActivities(Act, frozen=True):
 
 
 class ReadActivity(Act, frozen=True):
-    """What was said and done in one activity."""
+    """What was said and done last in one activity, before a place in it if one is given."""
 
     activity_id: str
+    limit: int
+    before: int | None = None
 
 
 class RecallContext(Act, frozen=True):
-    """What was said last: in the agent's chat, in a channel, or in a session of its own."""
+    """What was said last: in the agent's chat, in a channel, or in a session of its own.
+
+    `before` is the place where an earlier answer began.
+    """
 
     scope: Scope
     name: str
     limit: int
+    before: int | None = None
 
 
 def activities(rows: Sequence[ActivityRow]) -> str:

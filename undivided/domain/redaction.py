@@ -20,10 +20,10 @@ from undivided.domain.recorded import Meta
 MARK = "x"
 
 STRUCTURE = frozenset({
-    "agent_id", "approval_id", "call_id", "definition", "idempotency_key", "item_id", "item_ids",
-    "kind", "losers", "model", "notice_id", "notification_id", "notification_ids",
-    "requirement_id", "rule", "scenario", "origin", "session_id", "source_type", "task_id",
-    "team_id", "tool", "tools", "turn_id", "user_id",
+    "agent_id", "approval_id", "batch_of", "call_id", "definition", "idempotency_key",
+    "item_id", "item_ids", "kind", "losers", "model", "notice_id", "notification_id",
+    "notification_ids", "requirement_id", "rule", "scenario", "origin", "session_id", "source_type",
+    "task_id", "team_id", "tool", "tools", "turn_id", "user_id",
     # of the inputs of a decision
     "activity", "outcome",
     # of what the clock brings

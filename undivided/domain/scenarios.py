@@ -21,6 +21,9 @@ SCENARIOS = (
 )
 """Every scenario there is."""
 
+CHAT = "chat"
+"""The scenario of a turn in which a person is answered."""
+
 JUDGE = "judge"
 """The scenario of an interrupt judge's request, and the name of its model profile."""
 

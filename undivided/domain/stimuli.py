@@ -30,7 +30,8 @@ class StimulusType(Struct, frozen=True):
     joins what others want. `protected` items are never deferred or dropped by the agent itself;
     `stale` says what becomes of one that has waited too long. `scheduled`: a clock sends it.
     `sender` is who sends one when nobody says who did. `invoked_by` is the mark among an item's
-    extras with which it invokes the model although its type does not.
+    extras with which it invokes the model although its type does not. `done` is what the agent's
+    chat reads came of one that was handled.
     """
 
     name: str
@@ -51,6 +52,7 @@ class StimulusType(Struct, frozen=True):
     scheduled: bool = False
     sender: SenderRole = "system"
     invoked_by: str | None = None
+    done: str = "processed"
 
     @property
     def is_comment(self) -> bool:
@@ -78,27 +80,30 @@ MEMORY_CONSOLIDATION = "memory_consolidation"
 _T = StimulusType
 _ALL = (
     _T(HUMAN_CHAT, "Chat", "💬", "interaction", 0, "chat", "chat", protected=True, sender="user"),
-    _T(MENTION, "Mention", "@", "interaction", 1, "a2a", "chat"),
+    _T(MENTION, "Mention", "@", "interaction", 1, "a2a", "chat", done="responded to mention"),
     _T(A2A_MESSAGE, "Agent Message", "🔗", "interaction", 2, "a2a", "a2a",
-       merges_by="channelKey", sender="agent"),
+       merges_by="channelKey", sender="agent", done="responded"),
     _T(TASK_STATUS_UPDATE, "Task Status", "📋", "task", 1, "task", None, invokes_model=False,
-       invoked_by="triggerExecution", stale="drop"),
+       invoked_by="triggerExecution", stale="drop", done="executed"),
     _T(TASK_COMMENT, "Task Comment", "💬", "task", 2, "comment_response", None,
-       creates_activity=False, invokes_model=False, merges_by="taskId"),
+       creates_activity=False, invokes_model=False, merges_by="taskId",
+       done="responded to comment"),
     _T("requirement_comment", "Requirement Comment", "💬", "task", 2, "comment_response", None,
-       creates_activity=False, invokes_model=False, merges_by="requirementId"),
-    _T("review_request", "Review Request", "👀", "task", 1, "review", "chat"),
+       creates_activity=False, invokes_model=False, merges_by="requirementId",
+       done="responded to requirement comment"),
+    _T("review_request", "Review Request", "👀", "task", 1, "review", "chat", done="reviewed"),
     _T("session_reply", "Session Reply", "↩", "task", 1, "session_reply", "respond_in_session",
-       single_owner=True),
+       single_owner=True, done="replied in session"),
     _T("requirement_update", "Requirement Update", "📝", "notification", 1,
-       "requirement_action", "internal", invokes_model=False, invoked_by="actionRequired"),
+       "requirement_action", "internal", invokes_model=False, invoked_by="actionRequired",
+       done="processed (action required)"),
     _T(SYSTEM_EVENT, "System Event", "⚙", "system", 1, "system", "internal"),
     _T(CALLBACK_RESULT, "Callback Result", "↩", "system", 1, "callback", "internal",
-       single_owner=True, stale="tell"),
+       single_owner=True, stale="tell", done="callback processed"),
     _T(DAILY_REPORT, "Daily Report", "📊", "system", 2, "system", "internal", stale="drop",
        scheduled=True),
     _T(HEARTBEAT, "Heartbeat", "♡", "system", 3, "heartbeat", "heartbeat", replaces=True,
-       stale="drop", scheduled=True),
+       stale="drop", scheduled=True, done="heartbeat processed"),
     _T(MEMORY_CONSOLIDATION, "Memory Consolidation", "🧠", "system", 4,
        "memory_consolidation", "internal", stale="drop", scheduled=True),
     _T("agent_signal", "Signal of a Run", "📡", "orchestration", 2, "continuation", "internal",

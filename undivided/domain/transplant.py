@@ -95,7 +95,7 @@ def renamed(recorded: Recorded, names: Names) -> Recorded:
 
 
 _FIELDS = ("session_id", "item_id", "turn_id", "notice_id", "notification_id",
-           "approval_id", "id", "into", "behind", "head", "primary")  # fmt: skip
+           "approval_id", "id", "into", "behind", "head", "primary", "batch_of")  # fmt: skip
 _LISTS = ("item_ids", "losers", "batch", "inline", "deferred", "dropped", "process", "defer",
           "drop", "overdue")  # fmt: skip
 

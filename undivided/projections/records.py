@@ -56,11 +56,13 @@ def reduce_activity(row: ActivityRow | None, recorded: Recorded) -> ActivityRow 
 
 
 def _began(event: i.ItemPicked, recorded: Recorded) -> ActivityRow:
+    """A turn is one activity: the pick of each item of a batch says what its first item is."""
     inputs = event.decision.inputs
     return ActivityRow(
-        id=event.turn_id, agent_id=event.agent_id, item_id=event.item_id,
+        id=event.turn_id, agent_id=event.agent_id,
+        item_id=event.batch_of or event.item_id,
         session_id=event.session_id, type=str(inputs.get("activity") or "internal"),
-        summary=str(inputs.get("summary") or ""), outcome=None,
+        summary=str(inputs.get("batchSummary") or inputs.get("summary") or ""), outcome=None,
         started_at=recorded.at, ended_at=None,
     )  # fmt: skip
 

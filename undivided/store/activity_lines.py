@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from undivided.domain.activity_lines import activity_line
+from undivided.domain.activity_lines import activity_line, leaves_line
 from undivided.domain.attention import chat_session
 from undivided.domain.endings import Fate
 from undivided.domain.outcomes import Outcome
@@ -21,7 +21,7 @@ async def lines_for_chat(
     """
     chat = chat_session(tx.agent.id)
     over = {fate.item_id for fate in fates if fate.is_over}
-    items = tuple(item for item in flight.items if item.id in over)
+    items = tuple(one for one in flight.items if one.id in over and leaves_line(one))
     if flight.session.id == chat or not items:
         return None
     found = await tx.session(chat)

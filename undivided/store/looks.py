@@ -20,7 +20,7 @@ from undivided.domain.recorded import session_stream
 from undivided.domain.state.session import SessionRow
 from undivided.domain.state.view import AgentView
 from undivided.projections.table import BY_TABLE, Rows
-from undivided.store.codec import row_decoder
+from undivided.store.codec import escape_text, row_decoder, unescape_text
 from undivided.store.exchange import Call, HotConnection, Statement, exchange
 
 _VIEW = Statement(b"undivided_view", b"SELECT agent_view($1, $2, $3, $4)::text")
@@ -87,7 +87,7 @@ async def load_rows(connection: HotConnection, tenant: str, wanted: Mapping[str,
     if not wanted:
         return {}
     calls = [
-        Call(_LOAD[table], (tenant.encode(), msgspec.json.encode(list(ids))))
+        Call(_LOAD[table], (tenant.encode(), msgspec.json.encode([escape_text(i) for i in ids])))
         for table, ids in wanted.items()
     ]
     rows: dict[tuple[str, str], Any] = {
@@ -96,5 +96,5 @@ async def load_rows(connection: HotConnection, tenant: str, wanted: Mapping[str,
     for table, result in zip(wanted, await exchange(connection, *calls), strict=True):
         for n in range(result.ntuples):
             row_id, text = result.get_value(n, 0) or b"", result.get_value(n, 1) or b""
-            rows[(table, row_id.decode())] = ROW_OF[table](text.decode())
+            rows[(table, unescape_text(row_id.decode()))] = ROW_OF[table](text.decode())
     return rows

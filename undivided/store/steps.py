@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from undivided.domain.dialogue import Said
 from undivided.domain.errors import Corrupt
 from undivided.domain.events.catalogue import Event
@@ -16,6 +18,14 @@ _SAYING = [
     "turn.started", "turn.updated", "turn.nudged", "model.responded", "tool_call.finished",
     "message.posted", "activity.noted",
 ]  # fmt: skip
+LATEST = 2**62
+"""A version behind all that are."""
+_PAGE = """
+SELECT e.version FROM events e
+ WHERE e.tenant = %s AND e.stream = %s AND e.version >= %s AND e.version < %s
+   AND e.type = ANY(%s)
+   AND (%s::text IS NULL OR e.data->>'turn_id' = %s)
+ ORDER BY e.version DESC LIMIT %s"""
 
 
 async def turn_state(connection: Connection, turn: TurnRow) -> tuple[TurnState, int]:
@@ -51,6 +61,41 @@ async def said_before(
     )
     said = (said_of(event) for event in events)
     return tuple(one for one in said if one is not None)
+
+
+class Span(Struct, frozen=True):
+    """A part of a session: versions from `first` to before `before`, or one turn's of them."""
+
+    first: int = 1
+    before: int = LATEST
+    turn_id: str | None = None
+
+
+class Page(Struct, frozen=True):
+    """Some messages, oldest first; `before` is where they begin if there are earlier ones."""
+
+    said: tuple[Said, ...]
+    before: int | None
+
+
+async def page_of(connection: Connection, session_id: str, span: Span, limit: int) -> Page:
+    """The last `limit` messages of a part of a session."""
+    where = session_stream(session_id), span.first, span.before, _SAYING
+    values = (TENANT, *where, span.turn_id, span.turn_id, limit + 1)
+    cursor = await connection.execute(_PAGE, values)
+    versions = sorted(version for (version,) in await cursor.fetchall())
+    earlier = len(versions) > limit
+    shown = versions[1:] if earlier else versions
+    if not shown:
+        return Page((), None)
+    events, _ = await _read(
+        connection,
+        "SELECT type, schema, data::text, version FROM events"
+        " WHERE tenant = %s AND stream = %s AND version = ANY(%s) ORDER BY version",
+        (session_stream(session_id), shown),
+    )
+    said = (said_of(event) for event in events)
+    return Page(tuple(one for one in said if one is not None), shown[0] if earlier else None)
 
 
 async def _read(

@@ -6,8 +6,10 @@ from undivided.domain.context import InMind, instructions
 from undivided.domain.dialogue import ModelRequest
 from undivided.domain.history import begun_by_agent, provider_history
 from undivided.domain.marker import instructed
+from undivided.domain.scenarios import COMMENT_RESPONSE
 from undivided.store.database import Database
 from undivided.store.flights import Flight
+from undivided.store.queries.comments import newest_comment
 from undivided.store.queries.knowledge import in_mind
 from undivided.store.steps import said_before
 from undivided.workers.deliberating import sampling
@@ -22,9 +24,10 @@ async def request(
 ) -> ModelRequest:
     """The request for response number `step` of a turn."""
     agent, turn, policy = flight.agent, flight.turn, flight.agent.policy
-    said, mind = flight.state.said, InMind()
+    said, mind, about = flight.state.said, InMind(), flight.item
     earlier = turn.first_version > FIRST_TURN
-    if earlier or agent.remembers:
+    several = turn.scenario == COMMENT_RESPONSE and about.merged > 0
+    if earlier or agent.remembers or several:
         async with database.connection() as connection:
             if earlier:
                 before = await said_before(
@@ -36,7 +39,9 @@ async def request(
                 said = (*before, *said)
             if agent.remembers:
                 mind = InMind(*await in_mind(connection, agent.id))
-    told = instructions(agent, mind, flight.item, turn.scenario, database.clock.now())
+            if several:
+                about = await newest_comment(connection, about)
+    told = instructions(agent, mind, about, turn.scenario, database.clock.now())
     return ModelRequest(
         agent_id=agent.id,
         definition=agent.definition,

@@ -106,11 +106,12 @@ async def list_decisions(request: Request, agent_id: str) -> Response:
 
 @router.get("/{agent_id}/activities")
 async def list_activities(request: Request, agent_id: str) -> Response:
-    """What the agent did, newest first."""
+    """What the agent did, newest first; with `type` only these kinds of activity."""
     reading = await reading_of(request, parts_of(request).database)
     await records.check_agent(reading, agent_id)
     before, limit = cursor_of(request, ActivityPlace), limit_of(request)
-    page, end = await records.activities(reading, agent_id, before, limit)
+    types = names_of(request, "type") or None
+    page, end = await records.activities(reading, agent_id, before, limit, types)
     return answer(
         ActivityPage(
             items=[activity_shape(row) for row in page],

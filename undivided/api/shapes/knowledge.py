@@ -22,6 +22,7 @@ class KnowledgeList(Struct, frozen=True, rename="camel", kw_only=True):
     """What was found, the best match first; without words the newest."""
 
     items: list[Knowledge]
+    next_cursor: str | None
     position: str
 
 

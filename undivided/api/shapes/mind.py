@@ -11,6 +11,7 @@ from undivided.api.answers import instant, instant_or_none
 from undivided.api.shapes.agents import AttentionState, attention_state
 from undivided.api.shapes.items import times_of
 from undivided.domain.merging import summary_with
+from undivided.domain.scenarios import DELIBERATION
 from undivided.domain.state.agent import AgentRow, Focused, Idle, Suspended, Triage
 from undivided.domain.state.item import ItemRow
 from undivided.domain.state.session import ActivityRow, DecisionRow
@@ -129,7 +130,10 @@ class ActivityBrief(Struct, frozen=True, rename="camel", kw_only=True):
 
 
 class PastItem(Struct, frozen=True, rename="camel", kw_only=True):
-    """One item of the timeline: the stimulus, the decisions about it, what was done."""
+    """One item of the timeline: the stimulus, the decisions about it, what was done.
+
+    `deliberation` is where the agent considered it as the best of what waited.
+    """
 
     id: str
     source_type: str
@@ -143,6 +147,7 @@ class PastItem(Struct, frozen=True, rename="camel", kw_only=True):
     attempts: int
     decisions: list[DecisionBrief]
     activity: ActivityBrief | None
+    deliberation: ActivityBrief | UnsetType = UNSET
     merged_into: str | UnsetType = UNSET
     deferred_until: str | UnsetType = UNSET
 
@@ -259,7 +264,7 @@ def mailbox_shape(box: Mailbox, wanted: Wanted, next_cursor: str | None) -> Mail
     decided: dict[str, list[DecisionBrief]] = defaultdict(list)
     for row in box.decisions:
         decided[row.item_id].append(decision_brief(row))
-    done = {row.item_id: activity_brief(row) for row in box.activities}
+    done = _Done.of(box.activities)
     return MailboxShape(
         queued=[waiting_shape(item) for item in box.queue],
         queue_depth=box.agent.waiting,
@@ -271,8 +276,31 @@ def mailbox_shape(box: Mailbox, wanted: Wanted, next_cursor: str | None) -> Mail
     )
 
 
-def _past(item: ItemRow, decided: dict[str, Any], done: dict[str, ActivityBrief]) -> PastItem:
-    times, activity = times_of(item), done.get(item.id)
+class _Done(Struct):
+    """Activities by the items that they are about, or by their turns; the last of each."""
+
+    handled: dict[str, ActivityBrief] = {}
+    considered: dict[str, ActivityBrief] = {}
+    turns: dict[str, ActivityBrief] = {}
+
+    @classmethod
+    def of(cls, rows: tuple[ActivityRow, ...]) -> _Done:
+        """Sort them; what was considered is an activity of its own."""
+        done = cls()
+        for row in rows:
+            brief = activity_brief(row)
+            done.turns[row.id] = brief
+            (done.considered if row.type == DELIBERATION else done.handled)[row.item_id] = brief
+        return done
+
+    def about(self, item_id: str, turn_id: str | None) -> ActivityBrief | None:
+        """What was done about an item: in a batch that is what was done about its first."""
+        return self.turns.get(turn_id or "") or self.handled.get(item_id)
+
+
+def _past(item: ItemRow, decided: dict[str, Any], done: _Done) -> PastItem:
+    times = times_of(item)
+    activity = done.about(item.id, times.turn_id)
     started = times.started_at
     if started is None and times.completed_at is not None and activity is not None:
         started = activity.started_at
@@ -282,6 +310,7 @@ def _past(item: ItemRow, decided: dict[str, Any], done: dict[str, ActivityBrief]
         queued_at=instant(item.queued_at), started_at=started,
         completed_at=times.completed_at, attempts=item.tries.picked,
         decisions=decided.get(item.id, []), activity=activity,
+        deliberation=done.considered.get(item.id, UNSET),
         merged_into=times.merged_into or UNSET, deferred_until=times.deferred_until or UNSET,
     )  # fmt: skip
 

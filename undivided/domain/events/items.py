@@ -53,7 +53,10 @@ class StimulusAccepted(Value, frozen=True, kw_only=True):
 
 
 class ItemPicked(Value, frozen=True, kw_only=True):
-    """Attention turned to an item: it is now the focus of `turn_id`."""
+    """Attention turned to an item: it is now the focus of `turn_id`.
+
+    `batch_of` is the item that the turn is about, where this one is handled together with it.
+    """
 
     agent_id: str
     item_id: str
@@ -62,6 +65,7 @@ class ItemPicked(Value, frozen=True, kw_only=True):
     epoch: int
     attempt: int
     decision: Decision
+    batch_of: str | None = None
 
 
 class ItemCompleted(Value, frozen=True, kw_only=True):

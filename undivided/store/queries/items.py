@@ -39,7 +39,8 @@ SELECT jsonb_build_object('item', to_jsonb(i),
   'decisions', (SELECT coalesce(jsonb_agg(to_jsonb(d) ORDER BY d.version), '[]')
      FROM decisions d WHERE d.tenant = i.tenant AND d.item_id = i.id),
   'activities', (SELECT coalesce(jsonb_agg(to_jsonb(a) ORDER BY a.started_at, a.id), '[]')
-     FROM activities a WHERE a.tenant = i.tenant AND a.item_id = i.id),
+     FROM activities a
+    WHERE a.tenant = i.tenant AND (a.item_id = i.id OR a.id = i.phase->>'turn_id')),
   'position', coalesce(
     (SELECT e.txid || '-' || e.position FROM decisions d
        JOIN events e ON e.tenant = d.tenant AND e.stream = 'agent:' || d.agent_id

@@ -22,13 +22,18 @@ _knowledge_of, _memory_of = row_decoder(KnowledgeRow), row_decoder(MemoryRow)
 _ALL = """
 SELECT to_jsonb(k)::text FROM knowledge k
  WHERE k.tenant = %s AND k.agent_id = %s AND k.kind = ANY(%s)
- ORDER BY k.saved_at DESC, k.id LIMIT %s"""
+ ORDER BY k.saved_at DESC, k.id LIMIT %s OFFSET %s"""
 _MATCHING = """
 SELECT to_jsonb(k)::text FROM knowledge k, websearch_to_tsquery('simple', %s) q
  WHERE k.tenant = %s AND k.agent_id = %s AND k.kind = ANY(%s)
    AND to_tsvector('simple', k.key || ' ' || k.content) @@ q
  ORDER BY ts_rank(to_tsvector('simple', k.key || ' ' || k.content), q) DESC, k.saved_at DESC, k.id
- LIMIT %s"""
+ LIMIT %s OFFSET %s"""
+_MATCHING_THEN = """
+SELECT k.number FROM unnest(%(texts)s::text[]) WITH ORDINALITY k(text, number),
+       websearch_to_tsquery('simple', %(words)s) q
+ WHERE to_tsvector('simple', k.text) @@ q
+ ORDER BY ts_rank(to_tsvector('simple', k.text), q) DESC, k.number"""
 _LENGTHS = """
 SELECT k.key, length(k.content) FROM knowledge k
  WHERE k.tenant = %s AND k.agent_id = %s AND k.kind = 'section'"""
@@ -44,18 +49,22 @@ KINDS: tuple[KnowledgeKind, ...] = ("note", "section")
 
 
 class Sought(Struct, frozen=True):
-    """What is looked for: kinds, words (none: what was saved last), and how many at most."""
+    """What is looked for: kinds, words (none: what was saved last), and how many at most.
+
+    `skip` so many of the best are passed over.
+    """
 
     kinds: tuple[KnowledgeKind, ...]
     words: str = ""
     limit: int = FOUND_AT_MOST
+    skip: int = 0
 
 
 async def matching(
     connection: Connection, agent_id: str, sought: Sought
 ) -> tuple[KnowledgeRow, ...]:
     """What fits best of what an agent knows."""
-    about = TENANT, agent_id, list(sought.kinds), sought.limit
+    about = TENANT, agent_id, list(sought.kinds), sought.limit, sought.skip
     if sought.words.strip():
         cursor = await connection.execute(_MATCHING, (escape_text(sought.words), *about))
     else:
@@ -91,7 +100,11 @@ async def knowledge(reading: Reading, agent_id: str, sought: Sought) -> tuple[Kn
         async with reading.database.connection() as connection:
             return await matching(connection, agent_id, sought)
     past = await past_of(reading.database, agent_stream(agent_id), reading.at)
-    rows = [] if past is None else [r for r in past.knowledge.values() if r.kind in sought.kinds]
-    plain = sought.words.lower().split()
-    fitting = [r for r in rows if all(word in f"{r.key} {r.content}".lower() for word in plain)]
-    return tuple(sorted(fitting, key=lambda r: (r.saved_at, r.id), reverse=True)[: sought.limit])
+    known = () if past is None else tuple(past.knowledge.values())
+    rows = sorted((row for row in known if row.kind in sought.kinds), key=lambda row: row.id)
+    rows.sort(key=lambda row: row.saved_at, reverse=True)
+    if sought.words.strip():
+        texts = [escape_text(f"{row.key} {row.content}") for row in rows]
+        found = await reading.rows(_MATCHING_THEN, texts=texts, words=escape_text(sought.words))
+        rows = [rows[number - 1] for (number,) in found]
+    return tuple(rows[sought.skip : sought.skip + sought.limit])

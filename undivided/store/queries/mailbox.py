@@ -31,7 +31,9 @@ WITH h AS MATERIALIZED (
      AND (%(category)s::text IS NULL OR i.category = %(category)s)
      AND (%(statuses)s::text[] IS NULL OR i.status = ANY(%(statuses)s))
    ORDER BY i.seq DESC LIMIT %(limit)s OFFSET %(offset)s),
-ids AS MATERIALIZED (SELECT coalesce(array_agg(h.id), '{}') AS these FROM h)
+ids AS MATERIALIZED (SELECT coalesce(array_agg(h.id), '{}') AS these,
+  coalesce(array_agg(h.phase->>'turn_id') FILTER (WHERE h.phase ? 'turn_id'), '{}') AS turns
+  FROM h)
 SELECT json_build_object(
   'position', (SELECT e.txid || '-' || e.position FROM events e
      WHERE e.txid < (SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint + txid_base
@@ -49,7 +51,8 @@ SELECT json_build_object(
            '{}'::json AS inputs, '[]'::json AS losers, d.policy_version, d.version, d.made_at
       FROM decisions d, ids WHERE d.tenant = a.tenant AND d.item_id = ANY(ids.these)) d),
   'activities', (SELECT coalesce(json_agg(row_to_json(v) ORDER BY v.started_at, v.id), '[]')
-     FROM activities v, ids WHERE v.tenant = a.tenant AND v.item_id = ANY(ids.these)),
+     FROM activities v, ids
+    WHERE v.tenant = a.tenant AND (v.item_id = ANY(ids.these) OR v.id = ANY(ids.turns))),
   'lost', (SELECT coalesce(json_object_agg(l.status, l.n), '{}') FROM (
     SELECT i.status, count(*) AS n FROM items i
      WHERE i.tenant = a.tenant AND i.agent_id = a.id

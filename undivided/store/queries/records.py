@@ -36,6 +36,7 @@ _ACTIVITIES = """
 SELECT to_jsonb(a)::text FROM activities a
  WHERE a.tenant = %(tenant)s AND a.agent_id = %(agent)s
    AND (a.started_at, a.id) < (%(started_at)s, %(id)s)
+   AND (%(types)s::text[] IS NULL OR a.type = ANY(%(types)s))
    AND (%(txid)s = 9223372036854775807 OR EXISTS (
      SELECT 1 FROM decisions d
        JOIN events e ON e.tenant = d.tenant AND e.stream = 'agent:' || d.agent_id
@@ -103,7 +104,11 @@ async def decisions(
 
 
 async def activities(
-    reading: Reading, agent_id: str, before: ActivityPlace | None, limit: int
+    reading: Reading,
+    agent_id: str,
+    before: ActivityPlace | None,
+    limit: int,
+    types: list[str] | None = None,
 ) -> tuple[list[ActivityRow], ActivityPlace | None]:
     """A page of an agent's activities, newest first, and where it ends if more follow."""
     place = before or ActivityPlace(datetime.fromisoformat("9999-01-01T00:00:00+00:00"), "")
@@ -112,6 +117,7 @@ async def activities(
         agent=agent_id,
         started_at=place.started_at,
         id=place.id,
+        types=types,
         limit=limit + 1,
         **reading.past(),
     )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 from undivided.domain.memory import (
     FOUND_AT_MOST,
     KEY_CHARS,
+    QUERY_CHARS,
     ClearMemory,
     NoteMemory,
     RemoveKnowledge,
@@ -14,11 +15,11 @@ from undivided.domain.memory import (
     SearchKnowledge,
 )
 from undivided.domain.recall import (
-    LISTED_AT_MOST,
     READ_AT_MOST,
     ListActivities,
     ReadActivity,
     RecallContext,
+    Scope,
 )
 from undivided.domain.scenarios import JUDGE
 from undivided.domain.tooling import Act, Acts, ToolOutcome
@@ -26,6 +27,10 @@ from undivided.workers.tools.tool import EVERYWHERE, Run, Tool, ToolContext, par
 
 _KEY = {"type": "string", "minLength": 1, "maxLength": KEY_CHARS}
 _CONTENT = {"type": "string", "minLength": 1}
+_QUERY = {"type": "string", "maxLength": QUERY_CHARS}
+
+
+_BEFORE = {"type": "integer", "minimum": 1, "maximum": 2**31 - 1}
 
 
 def _limit(most: int) -> dict[str, Any]:
@@ -71,13 +76,14 @@ async def _search_sections(_context: ToolContext, args: dict[str, Any]) -> ToolO
 
 async def _recall_activity(_context: ToolContext, args: dict[str, Any]) -> ToolOutcome:
     if "activity_id" in args:
-        return Acts(ReadActivity(args["activity_id"]))
+        limit = args.get("limit", READ_AT_MOST)
+        return Acts(ReadActivity(args["activity_id"], limit, args.get("before")))
     return Acts(ListActivities(args.get("type"), args.get("limit", 10)))
 
 
 async def _recall_context(_context: ToolContext, args: dict[str, Any]) -> ToolOutcome:
     name = args.get("channel_key") or args.get("session_id") or ""
-    return Acts(RecallContext(args["scope"], name, args.get("limit", 20)))
+    return Acts(RecallContext(args["scope"], name, args.get("limit", 20), args.get("before")))
 
 
 _NOTE = (
@@ -100,7 +106,7 @@ MEMORY = (
     _tool(
         "memory_search",
         "Find notes by their words; without a query the last ones.",
-        parameters((), query={"type": "string"}, limit=_limit(FOUND_AT_MOST)),
+        parameters((), query=_QUERY, limit=_limit(FOUND_AT_MOST)),
         _search,
     ),
     _tool(
@@ -115,30 +121,39 @@ MEMORY = (
     _tool(
         "memory_search_longterm",
         "Find sections of what you always have in mind by their words.",
-        parameters((), query={"type": "string"}),
+        parameters((), query=_QUERY),
         _search_sections,
     ),
     _tool(
         "recall_activity",
         (
             "Look back at what you did: the last activities, of one type if you name it; or with "
-            "activity_id everything that was said and done in one."
+            "activity_id everything that was said and done in one. The answer's before, given "
+            "again, shows what was earlier."
         ),
-        parameters((), activity_id=_KEY, type={"type": "string"}, limit=_limit(LISTED_AT_MOST)),
+        parameters(
+            (),
+            activity_id=_KEY,
+            type={"type": "string", "maxLength": KEY_CHARS},
+            limit=_limit(READ_AT_MOST),
+            before=_BEFORE,
+        ),
         _recall_activity,
     ),
     _tool(
         "recall_context",
         (
-            "Look back at what was said: in your chat with people, in a channel (channel_key), "
-            "or in a session (session_id; else this one)."
+            "Look back at what was said: in your chat with people (chat, or chat_session with "
+            "its session_id), in a channel (channel_key), or in a session (session_id; else this "
+            "one). The answer's before, given again, shows what was earlier."
         ),
         parameters(
             ("scope",),
-            scope={"type": "string", "enum": ["chat", "channel", "session"]},
+            scope={"type": "string", "enum": list(get_args(Scope))},
             channel_key={"type": "string", "minLength": 1, "maxLength": 512},
             session_id=_KEY,
             limit=_limit(READ_AT_MOST),
+            before=_BEFORE,
         ),
         _recall_context,
     ),
