@@ -49,7 +49,8 @@ SELECT json_build_object(
            '{}'::json AS inputs, '[]'::json AS losers, d.policy_version, d.version, d.made_at
       FROM decisions d, ids WHERE d.tenant = a.tenant AND d.item_id = ANY(ids.these)) d),
   'activities', (SELECT coalesce(json_agg(row_to_json(v) ORDER BY v.started_at, v.id), '[]')
-     FROM activities v, ids WHERE v.tenant = a.tenant AND v.item_id = ANY(ids.these)),
+     FROM activities v, ids WHERE v.tenant = a.tenant AND v.item_id = ANY(ids.these)
+      AND v.type <> 'deliberation'),
   'lost', (SELECT coalesce(json_object_agg(l.status, l.n), '{}') FROM (
     SELECT i.status, count(*) AS n FROM items i
      WHERE i.tenant = a.tenant AND i.agent_id = a.id
