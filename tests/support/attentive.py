@@ -37,8 +37,8 @@ class Mind(Struct):
     considered: tuple[str, ...] = ()
 
 
-class Attentive(Town):
-    """What attentive workers do."""
+class Beginning(Town):
+    """How attentive workers begin: in order, or after having considered all that waits."""
 
     def view(self, agent_id: str) -> AgentView:
         """What a decision reads, also of what is put off."""
@@ -69,6 +69,89 @@ class Attentive(Town):
             case (Carry() | Wake()) as due:
                 self.write(acquired, *self._resuming(agent_id, due, acquired.epoch))
                 return self._mind(agent_id, acquired.epoch, due.turn_id)
+
+    def item(self, item_id: str) -> ItemRow:
+        """One item's row."""
+        row: ItemRow = self.rows["items", item_id]
+        return row
+
+    def _acquired(self, agent_id: str, view: AgentView) -> f.FlightAcquired:
+        epoch = view.flight.epoch + 1 if view.flight else 1
+        held = view.flight is not None and view.flight.held
+        return f.FlightAcquired(
+            agent_id=agent_id, epoch=epoch, worker="w", taken_from=epoch - 1 if held else None
+        )
+
+    def _tidied(self, agent_id: str) -> bool:
+        view, agent = self.view(agent_id), self.agent(agent_id)
+        if agent.lifecycle != "started" or not isinstance(agent.attention, Idle):
+            return False
+        queue = attention.ready(view.queue, view.now)
+        given_up = [
+            consolidation.expired(agent, item, view.now, (self.name("dec"), self.name("ntf")))
+            for item in queue
+        ]
+        events: tuple[Event, ...] = attention.resurfacing(view, agent)
+        events = events or tuple(
+            event for one in given_up if one is not None for event in (one.expired, one.notice)
+        )
+        events = events or consolidation.purge(agent, queue, view.now)
+        events = events or consolidation.consolidate(agent, queue, view.now)
+        if events:
+            self.write(*events)
+        return bool(events)
+
+    def _considers(self, agent: AgentRow, begin: Begin) -> bool:
+        chosen = triage.tier(begin.item, begin.over, agent.policy, has_deliberation=True)
+        vain = triage.in_vain(agent, (begin.item, *begin.over))
+        return isinstance(chosen, triage.Deliberate) and not vain
+
+    def _deliberate(self, agent: AgentRow, begin: Begin, acquired: f.FlightAcquired) -> Mind:
+        turn_id, ids = self.name("trn"), (begin.item.id, *(one.id for one in begin.over))
+        session_id = attention.deliberation_session(agent.id, turn_id)
+        began = t.TriageBegan(
+            agent_id=agent.id, turn_id=turn_id, session_id=session_id, head=ids[0],
+            item_ids=ids, epoch=acquired.epoch,
+        )  # fmt: skip
+        started = s.TurnStarted(
+            turn_id=turn_id, session_id=session_id, agent_id=agent.id, item_ids=(),
+            scenario="deliberation", origin="deliberation", index=0, responses_before=0,
+            input="choose", epoch=acquired.epoch, backstop_s=60,
+        )  # fmt: skip
+        opened = s.SessionOpened(session_id=session_id, agent_id=agent.id)
+        self.write(acquired, began, opened, started)
+        return self._mind(agent.id, acquired.epoch, turn_id)
+
+    def _open(self, agent: AgentRow, begin: Begin, epoch: int, *before: Event) -> Mind:
+        events, turn_id = self._opening(agent, begin, epoch)
+        self.write(*before, *events)
+        return self._mind(agent.id, epoch, turn_id)
+
+    def _come_back(self, agent: AgentRow, begin: Begin, acquired: f.FlightAcquired) -> Mind:
+        phase = begin.item.phase
+        assert isinstance(phase, Queued)
+        assert phase.turn_id is not None
+        assert phase.session_id is not None
+        items = tuple(self.item(one) for one in self.rows["turns", phase.turn_id].item_ids)
+        back = attention.with_siblings(agent, items)
+        begin = Begin(items[0], begin.over, begin.rule, items[1:])
+        taken = Taken(phase.turn_id, tuple(self.name("dec") for _ in items), acquired.epoch)
+        picks = attention.resumed(agent, begin, phase.session_id, taken)
+        stop = attention.asked_to_stop(agent, phase.turn_id, items)
+        resumed = s.TurnResumed(turn_id=phase.turn_id, cause="preempted", epoch=acquired.epoch)
+        self.write(*back, acquired, *picks, *stop, resumed)
+        return self._mind(agent.id, acquired.epoch, phase.turn_id)
+
+    def _mind(self, agent_id: str, epoch: int, turn_id: str) -> Mind:
+        turn, focus = self.rows["turns", turn_id], self.agent(agent_id).attention
+        considered = focus.considered if isinstance(focus, Focused) else ()
+        item_id = turn.item_ids[0] if turn.item_ids else ""
+        hand = Hand(agent_id, epoch, turn, item_id, self.folded(turn_id))
+        return Mind(hand, turn.item_ids, considered)
+
+
+class Attentive(Beginning):
+    """What attentive workers do from then on."""
 
     def look_up(self, mind: Mind) -> Mind | None:
         """Deal with the best of what waits; answers who holds the agent then."""
@@ -124,58 +207,6 @@ class Attentive(Town):
             *(one.notice for one in fates if one.notice is not None),
         )
 
-    def item(self, item_id: str) -> ItemRow:
-        """One item's row."""
-        row: ItemRow = self.rows["items", item_id]
-        return row
-
-    def _acquired(self, agent_id: str, view: AgentView) -> f.FlightAcquired:
-        epoch = view.flight.epoch + 1 if view.flight else 1
-        held = view.flight is not None and view.flight.held
-        return f.FlightAcquired(
-            agent_id=agent_id, epoch=epoch, worker="w", taken_from=epoch - 1 if held else None
-        )
-
-    def _tidied(self, agent_id: str) -> bool:
-        view, agent = self.view(agent_id), self.agent(agent_id)
-        if agent.lifecycle != "started" or not isinstance(agent.attention, Idle):
-            return False
-        queue = attention.ready(view.queue, view.now)
-        given_up = [
-            consolidation.expired(agent, item, view.now, (self.name("dec"), self.name("ntf")))
-            for item in queue
-        ]
-        events: tuple[Event, ...] = attention.resurfacing(view, agent)
-        events = events or tuple(
-            event for one in given_up if one is not None for event in (one.expired, one.notice)
-        )
-        events = events or consolidation.purge(agent, queue, view.now)
-        events = events or consolidation.consolidate(agent, queue, view.now)
-        if events:
-            self.write(*events)
-        return bool(events)
-
-    def _considers(self, agent: AgentRow, begin: Begin) -> bool:
-        chosen = triage.tier(begin.item, begin.over, agent.policy, has_deliberation=True)
-        vain = triage.in_vain(agent, (begin.item, *begin.over))
-        return isinstance(chosen, triage.Deliberate) and not vain
-
-    def _deliberate(self, agent: AgentRow, begin: Begin, acquired: f.FlightAcquired) -> Mind:
-        turn_id, ids = self.name("trn"), (begin.item.id, *(one.id for one in begin.over))
-        session_id = attention.deliberation_session(agent.id, turn_id)
-        began = t.TriageBegan(
-            agent_id=agent.id, turn_id=turn_id, session_id=session_id, head=ids[0],
-            item_ids=ids, epoch=acquired.epoch,
-        )  # fmt: skip
-        started = s.TurnStarted(
-            turn_id=turn_id, session_id=session_id, agent_id=agent.id, item_ids=(),
-            scenario="deliberation", origin="deliberation", index=0, responses_before=0,
-            input="choose", epoch=acquired.epoch, backstop_s=60,
-        )  # fmt: skip
-        opened = s.SessionOpened(session_id=session_id, agent_id=agent.id)
-        self.write(acquired, began, opened, started)
-        return self._mind(agent.id, acquired.epoch, turn_id)
-
     def _conclude(self, mind: Mind, outcome: Outcome, plan: Plan | None) -> None:
         hand, agent = mind.hand, self.agent(mind.hand.agent_id)
         about = Considered(mind.considered, {one: self.item(one) for one in mind.considered})
@@ -192,26 +223,6 @@ class Attentive(Town):
             *left_open(hand.state, hand.epoch),
             self._ended(hand, outcome, applied.inline),
         )
-
-    def _open(self, agent: AgentRow, begin: Begin, epoch: int, *before: Event) -> Mind:
-        events, turn_id = self._opening(agent, begin, epoch)
-        self.write(*before, *events)
-        return self._mind(agent.id, epoch, turn_id)
-
-    def _come_back(self, agent: AgentRow, begin: Begin, acquired: f.FlightAcquired) -> Mind:
-        phase = begin.item.phase
-        assert isinstance(phase, Queued)
-        assert phase.turn_id is not None
-        assert phase.session_id is not None
-        items = tuple(self.item(one) for one in self.rows["turns", phase.turn_id].item_ids)
-        back = attention.with_siblings(agent, items)
-        begin = Begin(items[0], begin.over, begin.rule, items[1:])
-        taken = Taken(phase.turn_id, tuple(self.name("dec") for _ in items), acquired.epoch)
-        picks = attention.resumed(agent, begin, phase.session_id, taken)
-        stop = attention.asked_to_stop(agent, phase.turn_id, items)
-        resumed = s.TurnResumed(turn_id=phase.turn_id, cause="preempted", epoch=acquired.epoch)
-        self.write(*back, acquired, *picks, *stop, resumed)
-        return self._mind(agent.id, acquired.epoch, phase.turn_id)
 
     def _merge(self, mind: Mind, at: interruptions.At, weighing: Weighing) -> None:
         hand, agent = mind.hand, self.agent(mind.hand.agent_id)
@@ -243,10 +254,3 @@ class Attentive(Town):
             item_ids=item_ids, outcome=outcome, usage=hand.state.usage,
             responses=hand.state.responses, tool_calls=hand.state.tool_calls, epoch=hand.epoch,
         )  # fmt: skip
-
-    def _mind(self, agent_id: str, epoch: int, turn_id: str) -> Mind:
-        turn, focus = self.rows["turns", turn_id], self.agent(agent_id).attention
-        considered = focus.considered if isinstance(focus, Focused) else ()
-        item_id = turn.item_ids[0] if turn.item_ids else ""
-        hand = Hand(agent_id, epoch, turn, item_id, self.folded(turn_id))
-        return Mind(hand, turn.item_ids, considered)

@@ -42,15 +42,14 @@ ENDS: tuple[Outcome, ...] = (
 ENOUGH = 400
 
 
-class Attending(RuleBasedStateMachine):
-    """One agent, its workers and its people."""
+class Working(RuleBasedStateMachine):
+    """One agent, what reaches it, and its workers."""
 
     def __init__(self) -> None:
         super().__init__()
         self.town = Attentive()
         self.mind: Mind | None = None
         self.strangers: list[Mind] = []
-        self.check, self.checked = HistoryCheck(), 0
 
     @initialize()
     def create(self) -> None:
@@ -167,6 +166,14 @@ class Attending(RuleBasedStateMachine):
             self.town.fenced(stranger.hand, refused)
         else:
             raise AssertionError("a stranger wrote")
+
+
+class Attending(Working):
+    """What people do meanwhile, and what is true all along."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.check, self.checked = HistoryCheck(), 0
 
     @rule(command=st.sampled_from([agents.start] * 8 + [agents.stop, agents.pause]))
     def command(self, command: Any) -> None:
