@@ -15,6 +15,7 @@ from tests.races.hand import hired
 from tests.races.staging import Stage
 from tests.races.test_interrupts import send
 from tests.support.lives import BY, create
+from undivided.domain.coordinates import parse_coordinate
 from undivided.domain.events import sessions as s
 from undivided.domain.events import triage as t
 from undivided.domain.events.items import (
@@ -25,9 +26,13 @@ from undivided.domain.events.items import (
 )
 from undivided.domain.outcomes import Cancelled, Completed, Failed
 from undivided.domain.plans import Plan
+from undivided.domain.why.story import tell
 from undivided.store.commands.outlet import Outlet
 from undivided.store.commands.sessions import stop_turn
 from undivided.store.log import Log
+from undivided.store.queries.items import item
+from undivided.store.queries.reading import Reading
+from undivided.store.queries.why import why
 from undivided.store.settings import Settings
 
 
@@ -139,6 +144,12 @@ async def test_167_an_applied_plan_is_one_decision(
     assert {one.decision.id for one in picks} == {applied.decision.id}
     ((last,),) = await stage.ask("SELECT last_triage FROM agents")
     assert (last["primary"], last["batch"]) == (ids[0], list(ids[1:]))
+    for one in ids:  # whoever looks back, or asks why, finds what no decision of its own names
+        now = await item(Reading(log.database), one)
+        then = await item(Reading(log.database, parse_coordinate(now.position)), one)
+        assert then.item == now.item
+        told = [line.kind for line in tell(await why(Reading(log.database), one))]
+        assert "picked" in told
 
 
 async def test_151_153_order_alone_says_what_is_best(

@@ -12,13 +12,13 @@ from tests.races.hand import Hand, hired
 from tests.races.staging import Stage
 from tests.races.test_interrupts import RETURN, send
 from tests.support.lives import BY, begin, create, response
+from undivided.domain.approvals import AskPerson
 from undivided.domain.errors import Rejected
 from undivided.domain.events.flights import FocusAnswered
 from undivided.domain.events.items import ItemCancelled, ItemResurfaced
 from undivided.domain.events.sessions import ToolCallFinished, TurnEnded, TurnStarted
 from undivided.domain.outcomes import Cancelled, Completed
-from undivided.domain.waits import Approval
-from undivided.store import landing
+from undivided.store import acting, landing
 from undivided.store.commands import agents, sessions
 from undivided.store.commands.outlet import Outlet
 from undivided.store.log import Log
@@ -93,7 +93,11 @@ async def test_a_turn_that_waits_for_a_person_gives_way(
     flight = await begin(log, "ada")
     await landing.record(log, flight, response(flight, "", "ask"))
     call_id = flight.state.open[0].call.id
-    await landing.suspend(log, flight, call_id, Approval("apr_1", 3600, expires=True))
+    asked = AskPerson(
+        title="Go?", description="", options=(), allow_freeform=True, priority="high",
+        task_id=None, expires_s=3600, target=None,
+    )  # fmt: skip
+    assert await acting.act(log, flight, flight.state.open[0].call, asked) is not None
     async with hired(settings) as hand:
         await send(log, "heartbeat", "patrol")
         assert await hand.sweep() == ("ada",)

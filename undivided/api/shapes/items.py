@@ -10,7 +10,6 @@ from undivided.api.answers import instant, instant_or_none
 from undivided.domain.events.items import Payload, Sender
 from undivided.domain.merging import composed
 from undivided.domain.outcomes import outcome_name
-from undivided.domain.scenarios import DELIBERATION
 from undivided.domain.state.item import (
     DeadLetter,
     Deferred,
@@ -115,8 +114,7 @@ def times_of(row: ItemRow) -> Times:
 def item_shape(then: ItemThen) -> Item:
     """How one item is shown."""
     row, times = then.item, times_of(then.item)
-    done = [one for one in then.activities if one.type != DELIBERATION or one.id == times.turn_id]
-    last: ActivityRow | None = done[-1] if done else None
+    last: ActivityRow | None = then.activities[-1] if then.activities else None
     session_id = last.session_id if last is not None else row.session_id
     started = times.started_at or (last and times.completed_at and instant(last.started_at))
     return Item(

@@ -11,7 +11,6 @@ from undivided.api.answers import instant, instant_or_none
 from undivided.api.shapes.agents import AttentionState, attention_state
 from undivided.api.shapes.items import times_of
 from undivided.domain.merging import summary_with
-from undivided.domain.scenarios import DELIBERATION
 from undivided.domain.state.agent import AgentRow, Focused, Idle, Suspended, Triage
 from undivided.domain.state.item import ItemRow
 from undivided.domain.state.session import ActivityRow, DecisionRow
@@ -130,10 +129,7 @@ class ActivityBrief(Struct, frozen=True, rename="camel", kw_only=True):
 
 
 class PastItem(Struct, frozen=True, rename="camel", kw_only=True):
-    """One item of the timeline: the stimulus, the decisions about it, what was done.
-
-    `deliberation` is where the agent considered it as the best of what waited.
-    """
+    """One item of the timeline: the stimulus, the decisions about it, what was done."""
 
     id: str
     source_type: str
@@ -147,7 +143,6 @@ class PastItem(Struct, frozen=True, rename="camel", kw_only=True):
     attempts: int
     decisions: list[DecisionBrief]
     activity: ActivityBrief | None
-    deliberation: ActivityBrief | UnsetType = UNSET
     merged_into: str | UnsetType = UNSET
     deferred_until: str | UnsetType = UNSET
 
@@ -277,25 +272,22 @@ def mailbox_shape(box: Mailbox, wanted: Wanted, next_cursor: str | None) -> Mail
 
 
 class _Done(Struct):
-    """Activities by the items that they are about, or by their turns; the last of each."""
+    """Activities by their turns, and the last about each item."""
 
-    handled: dict[str, ActivityBrief] = {}
-    considered: dict[str, ActivityBrief] = {}
-    turns: dict[str, ActivityBrief] = {}
+    turns: dict[str, ActivityBrief]
+    items: dict[str, ActivityBrief]
 
     @classmethod
     def of(cls, rows: tuple[ActivityRow, ...]) -> _Done:
-        """Sort them; what was considered is an activity of its own."""
-        done = cls()
-        for row in rows:
-            brief = activity_brief(row)
-            done.turns[row.id] = brief
-            (done.considered if row.type == DELIBERATION else done.handled)[row.item_id] = brief
-        return done
+        """Sort activities, the oldest first."""
+        briefs = [(row, activity_brief(row)) for row in rows]
+        return cls(
+            {row.id: brief for row, brief in briefs}, {row.item_id: brief for row, brief in briefs}
+        )
 
     def about(self, item_id: str, turn_id: str | None) -> ActivityBrief | None:
         """What was done about an item: in a batch that is what was done about its first."""
-        return self.turns.get(turn_id or "") or self.handled.get(item_id)
+        return self.turns.get(turn_id or "") or self.items.get(item_id)
 
 
 def _past(item: ItemRow, decided: dict[str, Any], done: _Done) -> PastItem:
@@ -310,7 +302,6 @@ def _past(item: ItemRow, decided: dict[str, Any], done: _Done) -> PastItem:
         queued_at=instant(item.queued_at), started_at=started,
         completed_at=times.completed_at, attempts=item.tries.picked,
         decisions=decided.get(item.id, []), activity=activity,
-        deliberation=done.considered.get(item.id, UNSET),
         merged_into=times.merged_into or UNSET, deferred_until=times.deferred_until or UNSET,
     )  # fmt: skip
 

@@ -16,6 +16,8 @@ from undivided.store.queries.reading import Reading, is_id
 class ItemThen(Struct, frozen=True, kw_only=True):
     """An item with its decisions (oldest first) and what was done about it.
 
+    That it was considered beside others is an activity of its own, and not among them.
+
     `position` is the coordinate of the last event about it.
     """
 
@@ -40,7 +42,8 @@ SELECT jsonb_build_object('item', to_jsonb(i),
      FROM decisions d WHERE d.tenant = i.tenant AND d.item_id = i.id),
   'activities', (SELECT coalesce(jsonb_agg(to_jsonb(a) ORDER BY a.started_at, a.id), '[]')
      FROM activities a
-    WHERE a.tenant = i.tenant AND (a.item_id = i.id OR a.id = i.phase->>'turn_id')),
+    WHERE a.tenant = i.tenant AND (a.item_id = i.id OR a.id = i.phase->>'turn_id')
+      AND a.type <> 'deliberation'),
   'position', coalesce(
     (SELECT e.txid || '-' || e.position FROM decisions d
        JOIN events e ON e.tenant = d.tenant AND e.stream = 'agent:' || d.agent_id
@@ -81,7 +84,7 @@ async def _find(reading: Reading, item_id: str) -> ItemThen | None:
     if row is None:
         return None
     decisions = [r for (table, _), r in rows.items() if table == "decisions"]
-    activities = [r for (table, _), r in rows.items() if table == "activities"]
+    activities = [r for (table, _), r in rows.items() if table == "activities" and r is not None]
     return ItemThen(
         item=row,
         decisions=tuple(sorted(decisions, key=lambda d: d.version)),

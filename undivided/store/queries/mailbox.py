@@ -52,7 +52,8 @@ SELECT json_build_object(
       FROM decisions d, ids WHERE d.tenant = a.tenant AND d.item_id = ANY(ids.these)) d),
   'activities', (SELECT coalesce(json_agg(row_to_json(v) ORDER BY v.started_at, v.id), '[]')
      FROM activities v, ids
-    WHERE v.tenant = a.tenant AND (v.item_id = ANY(ids.these) OR v.id = ANY(ids.turns))),
+    WHERE v.tenant = a.tenant AND (v.item_id = ANY(ids.these) OR v.id = ANY(ids.turns))
+      AND v.type <> 'deliberation'),
   'lost', (SELECT coalesce(json_object_agg(l.status, l.n), '{}') FROM (
     SELECT i.status, count(*) AS n FROM items i
      WHERE i.tenant = a.tenant AND i.agent_id = a.id

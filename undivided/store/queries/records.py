@@ -38,11 +38,10 @@ SELECT to_jsonb(a)::text FROM activities a
    AND (a.started_at, a.id) < (%(started_at)s, %(id)s)
    AND (%(types)s::text[] IS NULL OR a.type = ANY(%(types)s))
    AND (%(txid)s = 9223372036854775807 OR EXISTS (
-     SELECT 1 FROM decisions d
-       JOIN events e ON e.tenant = d.tenant AND e.stream = 'agent:' || d.agent_id
-        AND e.version = d.version
-      WHERE d.tenant = a.tenant AND d.item_id = a.item_id AND d.turn_id = a.id
-        AND d.type = 'pick' AND (e.txid, e.position) <= (%(txid)s, %(position)s)))
+     SELECT 1 FROM turns t
+       JOIN events e ON e.tenant = t.tenant AND e.stream = 'session:' || t.session_id
+        AND e.version = t.first_version
+      WHERE t.tenant = a.tenant AND t.id = a.id AND e.txid <= %(txid)s))
  ORDER BY a.started_at DESC, a.id DESC LIMIT %(limit)s"""
 
 _ONE_ACTIVITY = """

@@ -88,8 +88,9 @@ async def why(reading: Reading, item_id: str) -> Story:
     """
     then = await item(reading, item_id)
     own = await _placed(reading, _OWN, id=item_id)
+    own += await _placed(reading, _UNDECIDED, ids=[item_id])
     turns = _turns_of(own)
-    own += await _placed(reading, _UNDECIDED, ids=[item_id, *turns])
+    own += await _placed(reading, _UNDECIDED, ids=turns)
     besides, unnamed = await _besides(reading, then.item, own)
     steps = await _placed(reading, _STEPS, turns=turns, types=TURN_STEPS, limit=STEPS_READ)
     every = {one.recorded.id: one for one in (*own, *besides, *_about(steps, then.item, own))}
