@@ -7,7 +7,7 @@ finds the callback resolved, or armed for a later one, and does nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import datetime
 
 from undivided.domain import callbacks
@@ -30,6 +30,7 @@ _DUE = """
 SELECT to_jsonb(c)::text FROM callbacks c
   JOIN agents a ON a.tenant = c.tenant AND a.id = c.agent_id AND a.lifecycle <> 'deleted'
  WHERE c.tenant = %s AND c.status = 'pending' AND c.wake_at <= clock_timestamp()
+   AND c.agent_id <> ALL(%s)
  ORDER BY c.wake_at LIMIT %s"""
 _RUNNING = """
 SELECT to_jsonb(c)::text, clock_timestamp() FROM callbacks c
@@ -38,10 +39,14 @@ SELECT to_jsonb(c)::text, clock_timestamp() FROM callbacks c
  ORDER BY c.registered_at"""
 
 
-async def due_wakeups(log: Log) -> tuple[CallbackRow, ...]:
-    """The wakeups whose time has come by the database's clock, the longest due first."""
+async def due_wakeups(log: Log, but: Collection[str] = ()) -> tuple[CallbackRow, ...]:
+    """The wakeups whose time has come by the database's clock, the longest due first.
+
+    `but`: agents that can take nothing now. Without them a full mailbox with many due wakeups
+    would keep everybody else's out of sight.
+    """
     async with log.database.connection() as connection:
-        cursor = await connection.execute(_DUE, (log.database.tenant, AT_ONCE))
+        cursor = await connection.execute(_DUE, (log.database.tenant, list(but), AT_ONCE))
         return tuple(_callback_of(text) for (text,) in await cursor.fetchall())
 
 

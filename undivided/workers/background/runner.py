@@ -26,6 +26,8 @@ GRACE_S = 5.0
 LINGER_S = 1.0
 """How long output is still awaited that children of an ended command hold open."""
 CHUNK_BYTES = 65536
+NOT_STARTED = 126
+"""The exit code that shells give what they cannot run."""
 
 
 def main(folder: Path) -> None:
@@ -45,10 +47,16 @@ def main(folder: Path) -> None:
 
 def _run(command: str, limit_s: float, cwd: str) -> dict[str, object]:
     began = time.monotonic()
-    process = subprocess.Popen(
-        ["/bin/sh", "-c", command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, cwd=cwd, start_new_session=True,
-    )  # fmt: skip
+    try:
+        process = subprocess.Popen(
+            ["/bin/sh", "-c", command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, cwd=cwd, start_new_session=True,
+        )  # fmt: skip
+    except (OSError, ValueError) as error:  # too long, or with a NUL in it
+        return {
+            "exit_code": NOT_STARTED, "duration_s": 0.0, "stdout": "",
+            "stderr": f"the command could not be started: {error}", "timed_out": False,
+        }  # fmt: skip
     out, err = _Tail(process.stdout), _Tail(process.stderr)
     timed_out = False
     try:
