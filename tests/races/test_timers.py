@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from pathlib import Path
 
 import pytest
 
+from tests.races.hand import hired
 from tests.races.staging import Stage
-from tests.races.test_callbacks import over, registered, rows, worker
+from tests.races.test_callbacks import over, registered, rows, ticking, worker
 from tests.races.test_interrupts import send
 from tests.support.lives import BY, accept, create
 from undivided.domain.callbacks import Asking, AwaitReply, ScheduleWakeup, reply, wakeup
@@ -18,6 +20,8 @@ from undivided.domain.events.catalogue import Event
 from undivided.domain.events.heartbeats import HeartbeatEnqueued
 from undivided.domain.events.sessions import ToolCallFinished
 from undivided.store.acts import callbacks as acts
+from undivided.store.commands import agents
+from undivided.store.commands.outlet import Outlet
 from undivided.store.log import Log
 from undivided.store.settings import Settings
 from undivided.workers.background.processes import Processes
@@ -107,6 +111,49 @@ class TestCommands:
         ended = await over(processes, log, row)
         assert ended.exit_code == 126
         assert ended.stderr
+
+
+class TestDeletedAgents:
+    """Nobody would hear of what they asked for."""
+
+    async def test_a_command_is_not_started(
+        self, log: Log, stage: Stage, settings: Settings, processes: Processes, tmp_path: Path
+    ) -> None:
+        """It was registered, and then its agent went."""
+        await create(log, "ada")
+        await registered(log, f"echo x >> {tmp_path}/witness")
+        async with worker(settings, processes) as (hand, timers):
+            await agents.delete(Outlet(log, hand.bell, hand.hints), "ada", BY)
+            await timers.tick()
+        assert not (tmp_path / "witness").exists()
+        assert await rows(stage) == [("bg_1", "cancelled")]
+
+    async def test_a_command_that_runs_is_ended(
+        self, log: Log, stage: Stage, settings: Settings, processes: Processes, tmp_path: Path
+    ) -> None:
+        """With its children, and its callback is closed once it is over."""
+        await create(log, "ada")
+        gate = tmp_path / "gate"
+        os.mkfifo(gate)
+        row = await registered(log, f"sleep 600 & echo $! > {gate}; wait")
+        await processes.start(row)
+        child = int(await asyncio.to_thread(gate.read_text))
+        async with worker(settings, processes) as (hand, timers):
+            await agents.delete(Outlet(log, hand.bell, hand.hints), "ada", BY)
+            await ticking(timers, stage, c.CallbackCancelled)
+        assert not Path(f"/proc/{child}").exists() or "Z" in Path(f"/proc/{child}/stat").read_text()
+        assert list((tmp_path / "runs").iterdir()) == []
+
+    async def test_wakeups_and_replies_end_with_it(
+        self, log: Log, stage: Stage, settings: Settings
+    ) -> None:
+        """In the append that ends the agent."""
+        await create(log, "ada")
+        asked = reply(AwaitReply("c1", "reply of bob", ""), Asking("ada", "t", "ses_1", "a2a_1"))
+        await append(log, "ada", due(log, "ada", "wake_1"), asked)
+        async with hired(settings) as hand:
+            await agents.delete(Outlet(log, hand.bell, hand.hints), "ada", BY)
+        assert sorted(await rows(stage)) == [("a2a_1", "cancelled"), ("wake_1", "cancelled")]
 
 
 class TestLimits:

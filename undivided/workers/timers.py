@@ -46,8 +46,9 @@ class Timers:
     async def tick(self) -> None:
         """Deliver what is there; what fails for one agent keeps no other waiting."""
         await self._wake()
-        for row in await callbacks.running_on(self._outlet.log, self._host):
-            await self._try(row, self._look_after(row))
+        for kept in await callbacks.running_on(self._outlet.log, self._host):
+            look = self._give_up if kept.abandoned else self._look_after
+            await self._try(kept.row, look(kept.row))
         await self._beats.look()
 
     async def _wake(self) -> None:
@@ -79,6 +80,15 @@ class Timers:
                 if delivered:
                     self._processes.forget(row)
                 return delivered
+
+    async def _give_up(self, row: CallbackRow) -> bool:
+        """End a process that nobody would hear of; it is closed once it is over."""
+        if self._processes.look(row, self._outlet.log.database.clock.now()) == "running":
+            self._processes.end(row)
+            return False
+        closed = await callbacks.abandon(self._outlet, row)
+        self._processes.forget(row)
+        return closed
 
     async def _try(self, row: CallbackRow, work: Awaitable[bool]) -> bool:
         """Whether the work did anything."""

@@ -10,7 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from datetime import datetime
 
+from msgspec import Struct
+
 from undivided.domain import callbacks
+from undivided.domain.agents import AGENT_DELETED
 from undivided.domain.callbacks import Ended
 from undivided.domain.errors import Full, NotFound
 from undivided.domain.events.catalogue import Event
@@ -19,6 +22,7 @@ from undivided.domain.recorded import Meta
 from undivided.domain.state.callback import CallbackRow
 from undivided.store.codec import row_decoder
 from undivided.store.commands.outlet import Outlet
+from undivided.store.database import TENANT
 from undivided.store.fresh import fresh_id
 from undivided.store.log import AgentTx, Log
 
@@ -33,10 +37,23 @@ SELECT to_jsonb(c)::text FROM callbacks c
    AND c.agent_id <> ALL(%s)
  ORDER BY c.wake_at LIMIT %s"""
 _RUNNING = """
-SELECT to_jsonb(c)::text, clock_timestamp() FROM callbacks c
+SELECT to_jsonb(c)::text, clock_timestamp(), a.lifecycle = 'deleted' FROM callbacks c
+  JOIN agents a ON a.tenant = c.tenant AND a.id = c.agent_id
  WHERE c.tenant = %s AND c.host = %s AND c.type = 'background_exec'
    AND c.status IN ('pending', 'timed_out')
  ORDER BY c.registered_at"""
+_OF_AGENT = """
+SELECT to_jsonb(c)::text FROM callbacks c
+ WHERE c.tenant = %s AND c.agent_id = %s AND c.type <> 'background_exec'
+   AND c.status IN ('pending', 'timed_out')
+ ORDER BY c.registered_at, c.id"""
+
+
+class Kept(Struct, frozen=True):
+    """A process that a host looks after; nobody would hear of an `abandoned` one."""
+
+    row: CallbackRow
+    abandoned: bool
 
 
 async def due_wakeups(log: Log, but: Collection[str] = ()) -> tuple[CallbackRow, ...]:
@@ -50,14 +67,14 @@ async def due_wakeups(log: Log, but: Collection[str] = ()) -> tuple[CallbackRow,
         return tuple(_callback_of(text) for (text,) in await cursor.fetchall())
 
 
-async def running_on(log: Log, host: str) -> tuple[CallbackRow, ...]:
+async def running_on(log: Log, host: str) -> tuple[Kept, ...]:
     """The processes that were registered for a host and whose end nobody has told yet."""
     async with log.database.connection() as connection:
         cursor = await connection.execute(_RUNNING, (log.database.tenant, host))
         found = await cursor.fetchall()
-    for _, now in found[:1]:
+    for _, now, _ in found[:1]:
         log.database.clock.heard(now)
-    return tuple(_callback_of(text) for text, _ in found)
+    return tuple(Kept(_callback_of(text), abandoned) for text, _, abandoned in found)
 
 
 async def fire(outlet: Outlet, seen: CallbackRow) -> bool:
@@ -80,6 +97,25 @@ async def complete(outlet: Outlet, seen: CallbackRow, ended: Ended) -> bool:
     return await _deliver(outlet, seen, decide)
 
 
+async def abandon(outlet: Outlet, seen: CallbackRow) -> bool:
+    """Close the callback of a process whose agent was deleted; false if that is done."""
+    async with outlet.log.locked(seen.agent_id) as tx:
+        row: CallbackRow | None = await tx.row("callbacks", seen.id)
+        event = None if row is None else callbacks.cancelled(row, AGENT_DELETED)
+        if event is None or tx.agent.lifecycle != "deleted":
+            return False
+        await tx.append([tx.addition(event)], _caused_by(seen))
+    return True
+
+
+async def given_up(tx: AgentTx) -> tuple[Event, ...]:
+    """What ends with its agent, but for processes: their host ends those, and says so then."""
+    cursor = await tx.connection.execute(_OF_AGENT, (TENANT, tx.agent.id))
+    rows = [_callback_of(text) for (text,) in await cursor.fetchall()]
+    events = (callbacks.cancelled(row, AGENT_DELETED) for row in rows)
+    return tuple(event for event in events if event is not None)
+
+
 async def cancel_wakeup(outlet: Outlet, agent_id: str, wakeup_id: str, meta: Meta) -> None:
     """Take a wakeup back.
 
@@ -97,7 +133,6 @@ async def cancel_wakeup(outlet: Outlet, agent_id: str, wakeup_id: str, meta: Met
 
 
 async def _deliver(outlet: Outlet, seen: CallbackRow, decide: Decide) -> bool:
-    meta = Meta(actor="system", causation=seen.registered_by, correlation=seen.correlation)
     try:
         async with outlet.log.locked(seen.agent_id) as tx:
             row: CallbackRow | None = await tx.row("callbacks", seen.id)
@@ -107,12 +142,16 @@ async def _deliver(outlet: Outlet, seen: CallbackRow, decide: Decide) -> bool:
             if decided is None:
                 return False
             command, event = decided
-            await _append(tx, command, event, meta)
+            await _append(tx, command, event, _caused_by(seen))
             before = tx.agent
     except (Full, NotFound):  # it stays as it is, and is tried again
         return False
     outlet.wake(before)
     return True
+
+
+def _caused_by(row: CallbackRow) -> Meta:
+    return Meta(actor="system", causation=row.registered_by, correlation=row.correlation)
 
 
 async def _append(tx: AgentTx, command: Accept, event: Event, meta: Meta) -> None:

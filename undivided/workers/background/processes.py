@@ -94,11 +94,11 @@ class Processes:
         shutil.rmtree(self._folder(row), ignore_errors=True)
 
     def end(self, row: CallbackRow) -> None:
-        """End the runner of a process, if it is still that very one."""
+        """Tell the runner of a process to end it, if it is still that very one."""
         runner = _read(self._folder(row) / "pid", Running)
         if runner is not None and _is_alive(runner):
             with contextlib.suppress(ProcessLookupError):
-                os.kill(runner.pid, signal.SIGKILL)
+                os.kill(runner.pid, signal.SIGTERM)
 
     def _folder(self, row: CallbackRow) -> Path:
         return self._root / "runs" / digest((row.agent_id, row.id))
