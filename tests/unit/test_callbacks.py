@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from tests.support.events import BEGAN
 from undivided.domain.callbacks import (
+    EACH_AT_MOST,
     Asking,
     AwaitReply,
     CancelWakeup,
@@ -66,7 +67,7 @@ class TestRegistering:
     def test_179_each_is_resolved_by_itself(self) -> None:
         """Of two that are registered one stays."""
         one, other = woken(in_s=1), replace(woken(in_s=1), id="cbk_2")
-        _, done = fired(one, "mbx_1", BEGAN + timedelta(seconds=1))
+        _, done = fired(one, ("mbx_1",), BEGAN + timedelta(seconds=1))
         assert done.callback_id == one.id
         assert isinstance(other.phase, Pending)
 
@@ -118,12 +119,32 @@ class TestWakeups:
         row = woken(in_s=10, recurring_s=every_s)
         assert row.wake_at is not None
         now = row.wake_at + timedelta(seconds=late_s)
-        _, again = fired(row, "mbx_1", now)
+        _, again = fired(row, ("mbx_1",), now)
         assert isinstance(again, c.CallbackRearmed)
         step = timedelta(seconds=every_s)
         assert now < again.wake_at <= now + step
         assert again.wake_at == row.wake_at + (again.missed + 1) * step
         assert folded_on(row, again).wake_at == again.wake_at
+
+    @pytest.mark.parametrize(
+        ("misfire", "late_s", "brought", "missed"),
+        [
+            ("once", 0, 1, 0), ("once", 250, 1, 2), ("skip", 59, 1, 0), ("skip", 250, 0, 3),
+            ("each", 250, 3, 0), ("each", 1e6, 20, 9981), ("each", 0, 1, 0),
+        ],
+    )  # fmt: skip
+    def test_what_was_missed_brings_what_its_policy_says(
+        self, misfire: Any, late_s: float, brought: int, missed: int
+    ) -> None:
+        """Every slot is one or the other, and none comes twice."""
+        row = replace(woken(in_s=10, recurring_s=100), misfire=misfire)
+        names = tuple(f"mbx_{n}" for n in range(EACH_AT_MOST))
+        assert row.wake_at is not None
+        items, again = fired(row, names, row.wake_at + timedelta(seconds=late_s))
+        assert isinstance(again, c.CallbackRearmed)
+        assert tuple(item.item_id for item in items) == again.item_ids == names[:brought]
+        assert again.missed == missed
+        assert again.wake_at == row.wake_at + (brought + missed) * timedelta(seconds=100)
 
     def test_a_cancelled_one_is_over(self) -> None:
         """And cannot be cancelled again."""

@@ -20,6 +20,7 @@ from undivided.domain.events.callbacks import (
     CallbackRearmed,
     CallbackRegistered,
     CallbackResolved,
+    Misfire,
 )
 from undivided.domain.events.items import Payload, Sender
 from undivided.domain.mailbox import Accept
@@ -32,6 +33,8 @@ DEFAULT_LIMIT_S = 300.0
 LEAST_PATIENCE_S, BEYOND_LIMIT_S = 600.0, 60.0
 REPLY_PATIENCE_S = 1800.0
 SOONEST_RECURRENCE_S = 1.0
+EACH_AT_MOST = 20
+"""Items that missed slots bring at most, where each brings one."""
 LABEL_CUT, COMMAND_CUT = 120, 80
 GENERIC_NOTE = "Scheduled wakeup"
 LONGEST_S = 366 * 86_400.0
@@ -45,6 +48,7 @@ class ScheduleWakeup(Act, frozen=True):
     recurring_s: float | None
     note: str
     delivery: CallbackDelivery
+    misfire: Misfire = "once"
 
 
 class CancelWakeup(Act, frozen=True):
@@ -90,7 +94,7 @@ def wakeup(act: ScheduleWakeup, asking: Asking, now: datetime) -> CallbackRegist
         agent_id=asking.agent_id, callback_id=asking.callback_id, type="wakeup",
         delivery=act.delivery, origin_session_id=asking.session_id, turn_id=asking.turn_id,
         note=act.note.strip() or GENERIC_NOTE, wake_at=_moment(act, now),
-        recurring_s=recurring_s,
+        recurring_s=recurring_s, misfire=act.misfire,
     )  # fmt: skip
 
 
@@ -151,27 +155,33 @@ def is_overdue(row: CallbackRow, now: datetime) -> bool:
 
 
 def fired(
-    row: CallbackRow, item_id: str, now: datetime
-) -> tuple[Accept, CallbackResolved | CallbackRearmed]:
+    row: CallbackRow, item_ids: tuple[str, ...], now: datetime
+) -> tuple[tuple[Accept, ...], CallbackResolved | CallbackRearmed]:
     """A wakeup whose time has come: what reaches the mailbox, and what becomes of it.
 
-    A recurring one comes again at the first of its own slots that is still to come; however many
-    have passed, they bring one item.
+    `item_ids` are fresh names, as many as it may bring. A recurring one comes again at the first
+    of its own slots that is still to come; what those bring that were missed, its policy says.
     """
     at = row.wake_at or now
     if row.recurring_s is None:
         done = CallbackResolved(
-            agent_id=row.agent_id, callback_id=row.id, how="fired", item_ids=(item_id,)
+            agent_id=row.agent_id, callback_id=row.id, how="fired", item_ids=item_ids[:1]
         )
-        return _delivery(row, item_id, row.note, row.note), done
+        return (_delivery(row, item_ids[0], row.note, row.note),), done
     step = timedelta(seconds=row.recurring_s)
     slots = (now - at) // step + 1
+    brought = {"once": 1, "skip": int(slots == 1), "each": min(slots, len(item_ids))}[row.misfire]
+    missed = slots - brought
     again = CallbackRearmed(
         agent_id=row.agent_id, callback_id=row.id, wake_at=at + slots * step,
-        item_ids=(item_id,), missed=slots - 1,
+        item_ids=item_ids[:brought], missed=missed,
     )  # fmt: skip
-    missed = f"\n({slots - 1} earlier times were missed.)" if slots > 1 else ""
-    return _delivery(row, item_id, row.note + missed, row.note), again
+    told = f"\n({missed} earlier times were missed.)" if missed else ""
+    items = tuple(
+        _delivery(row, item_id, row.note + (told if n == 0 else ""), row.note)
+        for n, item_id in enumerate(item_ids[:brought])
+    )
+    return items, again
 
 
 class Ended(Struct, frozen=True):

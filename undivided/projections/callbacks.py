@@ -58,7 +58,8 @@ def _registered(event: c.CallbackRegistered, recorded: Recorded) -> CallbackRow:
         turn_id=event.turn_id, command=event.command, note=event.note,
         correlation_id=event.correlation_id, wake_at=event.wake_at,
         recurring_s=event.recurring_s, registered_at=recorded.at, timeout_s=event.timeout_s,
-        host=event.host, limit_s=event.limit_s, phase=Pending(), registered_by=recorded.id,
+        host=event.host, limit_s=event.limit_s, misfire=event.misfire,
+        phase=Pending(), registered_by=recorded.id,
         correlation=recorded.meta.correlation or recorded.id, version=recorded.version,
         changed_version=recorded.version,
     )  # fmt: skip

@@ -307,6 +307,7 @@ callbacks = Table(
     Column("timeout_s", Double),
     Column("host", Text),
     Column("limit_s", Double),
+    Column("misfire", Text, nullable=False),
     Column("phase", JSONB, nullable=False),
     Column("registered_by", Text, nullable=False),
     Column("correlation", Text, nullable=False),

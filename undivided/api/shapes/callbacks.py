@@ -8,7 +8,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from undivided.api.answers import instant, instant_or_none
 from undivided.domain.callbacks import label
-from undivided.domain.events.callbacks import CallbackDelivery, CallbackType
+from undivided.domain.events.callbacks import CallbackDelivery, CallbackType, Misfire
 from undivided.domain.state.callback import CallbackRow, Resolved, TimedOut, Withdrawn
 from undivided.store.queries.callbacks import status_of
 
@@ -33,6 +33,7 @@ class Callback(Struct, frozen=True, rename="camel", kw_only=True):
     registered_at: str
     wake_at: str | None
     recurring_s: float | None
+    misfire: Misfire
     timeout_at: str | None
     late: bool | UnsetType = UNSET
     exit_code: int | UnsetType | None = UNSET
@@ -97,7 +98,7 @@ def callback_shape(row: CallbackRow) -> Callback:
         status=status_of(row), label=label(row), note=row.note, command=row.command,
         origin_session_id=row.origin_session_id, correlation_id=row.correlation_id,
         registered_at=instant(row.registered_at), wake_at=instant_or_none(row.wake_at),
-        recurring_s=row.recurring_s, timeout_at=_timeout_at(row), late=late,
+        recurring_s=row.recurring_s, misfire=row.misfire, timeout_at=_timeout_at(row), late=late,
         exit_code=exit_code, over_at=over_at, item_ids=item_ids,
     )  # fmt: skip
 

@@ -13,6 +13,9 @@ from undivided.domain.value import Value
 
 CallbackType = Literal["background_exec", "wakeup", "a2a_reply"]
 CallbackDelivery = Literal["in_session", "mailbox"]
+Misfire = Literal["once", "skip", "each"]
+"""What slots of a recurring wakeup bring that passed while nobody looked: one item for all of
+them, nothing, or one item each."""
 
 
 class CallbackRegistered(Value, frozen=True, kw_only=True):
@@ -36,6 +39,7 @@ class CallbackRegistered(Value, frozen=True, kw_only=True):
     timeout_s: float | None = None
     host: str | None = None
     limit_s: float | None = None
+    misfire: Misfire = "once"
 
 
 class CallbackRearmed(Value, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal
 
-from undivided.domain.events.callbacks import CallbackDelivery, CallbackType
+from undivided.domain.events.callbacks import CallbackDelivery, CallbackType, Misfire
 from undivided.domain.value import Value
 
 
@@ -63,6 +63,7 @@ class CallbackRow(Value, frozen=True, kw_only=True):
     timeout_s: float | None
     host: str | None
     limit_s: float | None
+    misfire: Misfire
     phase: CallbackPhase
     registered_by: str
     correlation: str

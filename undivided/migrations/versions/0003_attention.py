@@ -107,6 +107,7 @@ CREATE TABLE callbacks (
   timeout_s DOUBLE PRECISION,
   host TEXT,
   limit_s DOUBLE PRECISION,
+  misfire TEXT NOT NULL,
   phase JSONB NOT NULL,
   registered_by TEXT NOT NULL,
   correlation TEXT NOT NULL,

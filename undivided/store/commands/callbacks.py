@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from undivided.domain import callbacks
 from undivided.domain.agents import AGENT_DELETED
-from undivided.domain.callbacks import Ended
+from undivided.domain.callbacks import EACH_AT_MOST, Ended
 from undivided.domain.errors import Full, NotFound
 from undivided.domain.events.catalogue import Event
 from undivided.domain.mailbox import Accept, accept
@@ -27,7 +27,7 @@ from undivided.store.fresh import fresh_id
 from undivided.store.log import AgentTx, Log
 
 AT_ONCE = 50
-Decide = Callable[[CallbackRow, datetime], tuple[Accept, Event] | None]
+Decide = Callable[[CallbackRow, datetime], tuple[tuple[Accept, ...], Event] | None]
 _callback_of = row_decoder(CallbackRow)
 
 _DUE = """
@@ -79,10 +79,11 @@ async def running_on(log: Log, host: str) -> tuple[Kept, ...]:
 
 async def fire(outlet: Outlet, seen: CallbackRow) -> bool:
     """Deliver a wakeup whose time has come; false if that is done or has to wait."""
-    item_id = fresh_id("mbx")
+    most = EACH_AT_MOST if seen.misfire == "each" else 1
+    item_ids = tuple(fresh_id("mbx") for _ in range(most))
 
-    def decide(row: CallbackRow, now: datetime) -> tuple[Accept, Event] | None:
-        return callbacks.fired(row, item_id, now) if callbacks.is_due(row, now) else None
+    def decide(row: CallbackRow, now: datetime) -> tuple[tuple[Accept, ...], Event] | None:
+        return callbacks.fired(row, item_ids, now) if callbacks.is_due(row, now) else None
 
     return await _deliver(outlet, seen, decide)
 
@@ -91,8 +92,11 @@ async def complete(outlet: Outlet, seen: CallbackRow, ended: Ended) -> bool:
     """Deliver how a process ended; false if that is done or has to wait."""
     item_id = fresh_id("mbx")
 
-    def decide(row: CallbackRow, _now: datetime) -> tuple[Accept, Event] | None:
-        return callbacks.completed(row, item_id, ended) if callbacks.is_open(row) else None
+    def decide(row: CallbackRow, _now: datetime) -> tuple[tuple[Accept, ...], Event] | None:
+        if not callbacks.is_open(row):
+            return None
+        brought, done = callbacks.completed(row, item_id, ended)
+        return (brought,), done
 
     return await _deliver(outlet, seen, decide)
 
@@ -141,8 +145,8 @@ async def _deliver(outlet: Outlet, seen: CallbackRow, decide: Decide) -> bool:
             decided = decide(row, tx.view.now)
             if decided is None:
                 return False
-            command, event = decided
-            await _append(tx, command, event, _caused_by(seen))
+            commands, event = decided
+            await tx.append([tx.addition(*accept(tx.agent, commands), event)], _caused_by(seen))
             before = tx.agent
     except (Full, NotFound):  # it stays as it is, and is tried again
         return False
@@ -152,8 +156,3 @@ async def _deliver(outlet: Outlet, seen: CallbackRow, decide: Decide) -> bool:
 
 def _caused_by(row: CallbackRow) -> Meta:
     return Meta(actor="system", causation=row.registered_by, correlation=row.correlation)
-
-
-async def _append(tx: AgentTx, command: Accept, event: Event, meta: Meta) -> None:
-    accepted = accept(tx.agent, (command,))
-    await tx.append([tx.addition(*accepted, event)], meta)

@@ -27,6 +27,7 @@ async def _schedule(_context: ToolContext, args: dict[str, Any]) -> ToolOutcome:
             recurring_s=args.get("recurring_seconds"),
             note=args.get("note", ""),
             delivery=args.get("delivery", "mailbox"),
+            misfire=args.get("misfire", "once"),
         )
     )
 
@@ -46,7 +47,8 @@ SCHEDULE_WAKEUP = Tool(
     description=(
         "Wake yourself later: in_seconds from now or at an ISO 8601 time, once or then every "
         "recurring_seconds. The note says what it is for. It reaches you as a new item, or with "
-        "delivery in_session in this conversation."
+        "delivery in_session in this conversation. misfire says what times bring that were missed: "
+        "one item for all of them (once), nothing (skip), or one each."
     ),
     parameters=parameters(
         (),
@@ -55,6 +57,7 @@ SCHEDULE_WAKEUP = Tool(
         recurring_seconds=_SECONDS,
         note={"type": "string", "maxLength": 4000},
         delivery={"type": "string", "enum": ["mailbox", "in_session"]},
+        misfire={"type": "string", "enum": ["once", "skip", "each"]},
     ),
     effect="pure",
     interrupt="never",
