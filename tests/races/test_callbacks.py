@@ -259,7 +259,8 @@ class TestProcesses:
         async with asyncio.timeout(PATIENCE_S):
             while not list((tmp_path / "runs").glob("*/pid")):
                 await asyncio.sleep(0.01)
-        processes.end(row)
+        (trace,) = (tmp_path / "runs").glob("*/pid")
+        os.kill(json.loads(trace.read_text())["pid"], signal.SIGKILL)
         async with worker(settings, processes) as (_, timers):
             done = await ticking(timers, stage, c.CallbackResolved)
             await timers.tick()

@@ -105,9 +105,10 @@ def _moment(act: ScheduleWakeup, now: datetime) -> datetime:
         return now + timedelta(seconds=act.in_s)
     try:
         at = datetime.fromisoformat(act.at or "")
-    except ValueError:
+        # In UTC, or it could be stored and not be read again: year 1 has a zone before it.
+        return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+    except (ValueError, OverflowError):
         raise Invalid("say in_seconds, or at as an ISO 8601 time") from None
-    return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
 
 
 def background(act: RunInBackground, asking: Asking, host: str) -> CallbackRegistered:

@@ -21,6 +21,9 @@ from undivided.workers.beats import Beats
 
 logger = logging.getLogger("undivided.timers")
 
+PAGES_AT_ONCE = 20
+"""Pages of due wakeups that one look delivers."""
+
 
 class Timers:
     """The timers of one worker process, which looks after the processes of its host."""
@@ -42,25 +45,55 @@ class Timers:
 
     async def tick(self) -> None:
         """Deliver what is there; what fails for one agent keeps no other waiting."""
-        log = self._outlet.log
-        for row in await callbacks.due_wakeups(log):
-            await self._try(row, callbacks.fire(self._outlet, row))
-        for row in await callbacks.running_on(log, self._host):
-            await self._try(row, self._look_after(row))
+        await self._wake()
+        for kept in await callbacks.running_on(self._outlet.log, self._host):
+            look = self._give_up if kept.abandoned else self._look_after
+            await self._try(kept.row, look(kept.row))
         await self._beats.look()
 
-    async def _look_after(self, row: CallbackRow) -> None:
+    async def _wake(self) -> None:
+        """Deliver the wakeups that are due; an agent that takes one not is left for the next look.
+
+        So many pages and no more: an agent that wants to be woken every second is due again and
+        again, and there are processes and beats to look after.
+        """
+        log, put_off = self._outlet.log, set[str]()
+        for _ in range(PAGES_AT_ONCE):
+            rows = await callbacks.due_wakeups(log, put_off)
+            for row in rows:
+                if row.agent_id in put_off:
+                    continue
+                if not await self._try(row, callbacks.fire(self._outlet, row)):
+                    put_off.add(row.agent_id)
+            if len(rows) < callbacks.AT_ONCE:
+                return
+
+    async def _look_after(self, row: CallbackRow) -> bool:
         match self._processes.look(row, self._outlet.log.database.clock.now()):
             case "startable":
                 await self._processes.start(row)
+                return True
             case "running":
-                pass
+                return False
             case Ended() as ended:
-                if await callbacks.complete(self._outlet, row, ended):
+                delivered = await callbacks.complete(self._outlet, row, ended)
+                if delivered:
                     self._processes.forget(row)
+                return delivered
 
-    async def _try(self, row: CallbackRow, work: Awaitable[object]) -> None:
+    async def _give_up(self, row: CallbackRow) -> bool:
+        """End a process that nobody would hear of; it is closed once it is over."""
+        if self._processes.look(row, self._outlet.log.database.clock.now()) == "running":
+            self._processes.end(row)
+            return False
+        closed = await callbacks.abandon(self._outlet, row)
+        self._processes.forget(row)
+        return closed
+
+    async def _try(self, row: CallbackRow, work: Awaitable[bool]) -> bool:
+        """Whether the work did anything."""
         try:
-            await work
+            return await work
         except (Undivided, OSError) as error:
             logger.warning("callback=%s agent=%s put off: %s", row.id, row.agent_id, error)
+            return False

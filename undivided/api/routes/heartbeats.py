@@ -16,7 +16,7 @@ from undivided.api.shapes.heartbeat import heartbeat_shape
 from undivided.api.shapes.items import times_of
 from undivided.domain.errors import Invalid
 from undivided.domain.recorded import Meta
-from undivided.store.acts.callbacks import OPEN_AT_MOST
+from undivided.store.acts.callbacks import PENDING_AT_MOST
 from undivided.store.commands.heartbeats import AskedFor, ask_for_beat, ask_for_report
 from undivided.store.commands.outlet import Outlet
 from undivided.store.queries import heartbeat as queries
@@ -32,7 +32,7 @@ async def get_heartbeat(request: Request, agent_id: str) -> Response:
     """When the agent's heart beat last and beats next, at which pace, and what else is timed."""
     reading = await reading_of(request, parts_of(request).database)
     then = await queries.heartbeat(reading, agent_id)
-    wanted = WantedCallbacks(agent_id=agent_id, statuses=("pending",), limit=OPEN_AT_MOST)
+    wanted = WantedCallbacks(agent_id=agent_id, statuses=("pending",), limit=PENDING_AT_MOST)
     to_come, _ = await callbacks(reading, wanted)
     return answer(heartbeat_shape(then, to_come, await reading.seen()))
 

@@ -21,13 +21,13 @@ from undivided.store.flights import Flight
 from undivided.store.fresh import fresh_id
 from undivided.store.log import AgentTx
 
-OPEN_AT_MOST = 1000
-"""Callbacks that one agent can have open."""
+PENDING_AT_MOST = 1000
+"""Callbacks that one agent can have pending; what it was told is overdue may never come."""
 
 
 async def _schedule(tx: AgentTx, flight: Flight, act: ScheduleWakeup) -> Done:
-    if await _open(tx) >= OPEN_AT_MOST:
-        return refused(f"there are {OPEN_AT_MOST} callbacks open already; cancel some first")
+    if await _pending(tx) >= PENDING_AT_MOST:
+        return refused(f"{PENDING_AT_MOST} callbacks are pending already; cancel some first")
     try:
         event = callbacks.wakeup(act, _asking(flight, "wake"), tx.view.now)
     except Invalid as wrong:
@@ -48,8 +48,8 @@ async def _cancel(tx: AgentTx, flight: Flight, act: CancelWakeup) -> Done:
 
 async def _start(tx: AgentTx, flight: Flight, act: RunInBackground) -> Done:
     """Registered first and started after: a crash in between leaves it to the host's workers."""
-    if await _open(tx) >= OPEN_AT_MOST:
-        return refused(f"there are {OPEN_AT_MOST} callbacks open already")
+    if await _pending(tx) >= PENDING_AT_MOST:
+        return refused(f"{PENDING_AT_MOST} callbacks are pending already")
     event = callbacks.background(act, _asking(flight, "bg"), socket.gethostname())
     content = told(status="running", callback_id=event.callback_id, command=act.command)
     return Done(content=content, events=(event,))
@@ -60,10 +60,10 @@ async def _await(_tx: AgentTx, flight: Flight, act: AwaitReply) -> Done:
     return Done(content=act.content, events=(event,))
 
 
-async def _open(tx: AgentTx) -> int:
+async def _pending(tx: AgentTx) -> int:
     cursor = await tx.connection.execute(
         "SELECT count(*) FROM callbacks c WHERE c.tenant = %s AND c.agent_id = %s"
-        " AND c.status IN ('pending', 'timed_out')",
+        " AND c.status = 'pending'",
         (TENANT, tx.agent.id),
     )
     row = await cursor.fetchone()

@@ -22,6 +22,7 @@ from undivided.domain.state.item import ItemRow
 from undivided.domain.state.session import TurnRow
 from undivided.domain.turn import left_open
 from undivided.store.codec import row_decoder
+from undivided.store.commands.callbacks import given_up
 from undivided.store.commands.outlet import Outlet
 from undivided.store.database import TENANT
 from undivided.store.flights import QUEUE_SEEN
@@ -90,7 +91,7 @@ async def cancel_processing(outlet: Outlet, agent_id: str, meta: Meta) -> Comman
 
 
 async def delete(outlet: Outlet, agent_id: str, meta: Meta) -> Commanded:
-    """End an agent for good; everything that waits in its mailbox is cancelled.
+    """End an agent for good; what waits in its mailbox and what it would hear of is cancelled.
 
     Raises:
         Rejected: a turn is at work.
@@ -105,7 +106,8 @@ async def delete(outlet: Outlet, agent_id: str, meta: Meta) -> Commanded:
         ended = [await _ended(tx, turn_id) for turn_id in turns]
         held = _held_for(tx, ended)
         known = {("items", item.id): item for item in waiting}
-        appended = await tx.append([tx.addition(*held, *events), *ended], meta, known=known)
+        mine = tx.addition(*held, *await given_up(tx), *events)
+        appended = await tx.append([mine, *ended], meta, known=known)
     outlet.announce(agent_id)
     return Commanded(appended.rows[("agents", agent_id)], appended.coordinate)
 

@@ -7,10 +7,13 @@ finds the callback resolved, or armed for a later one, and does nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import datetime
 
+from msgspec import Struct
+
 from undivided.domain import callbacks
+from undivided.domain.agents import AGENT_DELETED
 from undivided.domain.callbacks import EACH_AT_MOST, Ended
 from undivided.domain.errors import Full, NotFound
 from undivided.domain.events.catalogue import Event
@@ -19,8 +22,9 @@ from undivided.domain.recorded import Meta
 from undivided.domain.state.callback import CallbackRow
 from undivided.store.codec import row_decoder
 from undivided.store.commands.outlet import Outlet
+from undivided.store.database import TENANT
 from undivided.store.fresh import fresh_id
-from undivided.store.log import Log
+from undivided.store.log import AgentTx, Log
 
 AT_ONCE = 50
 Decide = Callable[[CallbackRow, datetime], tuple[tuple[Accept, ...], Event] | None]
@@ -30,29 +34,47 @@ _DUE = """
 SELECT to_jsonb(c)::text FROM callbacks c
   JOIN agents a ON a.tenant = c.tenant AND a.id = c.agent_id AND a.lifecycle <> 'deleted'
  WHERE c.tenant = %s AND c.status = 'pending' AND c.wake_at <= clock_timestamp()
+   AND c.agent_id <> ALL(%s)
  ORDER BY c.wake_at LIMIT %s"""
 _RUNNING = """
-SELECT to_jsonb(c)::text, clock_timestamp() FROM callbacks c
+SELECT to_jsonb(c)::text, clock_timestamp(), a.lifecycle = 'deleted' FROM callbacks c
+  JOIN agents a ON a.tenant = c.tenant AND a.id = c.agent_id
  WHERE c.tenant = %s AND c.host = %s AND c.type = 'background_exec'
    AND c.status IN ('pending', 'timed_out')
  ORDER BY c.registered_at"""
+_OF_AGENT = """
+SELECT to_jsonb(c)::text FROM callbacks c
+ WHERE c.tenant = %s AND c.agent_id = %s AND c.type <> 'background_exec'
+   AND c.status IN ('pending', 'timed_out')
+ ORDER BY c.registered_at, c.id"""
 
 
-async def due_wakeups(log: Log) -> tuple[CallbackRow, ...]:
-    """The wakeups whose time has come by the database's clock, the longest due first."""
+class Kept(Struct, frozen=True):
+    """A process that a host looks after; nobody would hear of an `abandoned` one."""
+
+    row: CallbackRow
+    abandoned: bool
+
+
+async def due_wakeups(log: Log, but: Collection[str] = ()) -> tuple[CallbackRow, ...]:
+    """The wakeups whose time has come by the database's clock, the longest due first.
+
+    `but`: agents that can take nothing now. Without them a full mailbox with many due wakeups
+    would keep everybody else's out of sight.
+    """
     async with log.database.connection() as connection:
-        cursor = await connection.execute(_DUE, (log.database.tenant, AT_ONCE))
+        cursor = await connection.execute(_DUE, (log.database.tenant, list(but), AT_ONCE))
         return tuple(_callback_of(text) for (text,) in await cursor.fetchall())
 
 
-async def running_on(log: Log, host: str) -> tuple[CallbackRow, ...]:
+async def running_on(log: Log, host: str) -> tuple[Kept, ...]:
     """The processes that were registered for a host and whose end nobody has told yet."""
     async with log.database.connection() as connection:
         cursor = await connection.execute(_RUNNING, (log.database.tenant, host))
         found = await cursor.fetchall()
-    for _, now in found[:1]:
+    for _, now, _ in found[:1]:
         log.database.clock.heard(now)
-    return tuple(_callback_of(text) for text, _ in found)
+    return tuple(Kept(_callback_of(text), abandoned) for text, _, abandoned in found)
 
 
 async def fire(outlet: Outlet, seen: CallbackRow) -> bool:
@@ -79,6 +101,25 @@ async def complete(outlet: Outlet, seen: CallbackRow, ended: Ended) -> bool:
     return await _deliver(outlet, seen, decide)
 
 
+async def abandon(outlet: Outlet, seen: CallbackRow) -> bool:
+    """Close the callback of a process whose agent was deleted; false if that is done."""
+    async with outlet.log.locked(seen.agent_id) as tx:
+        row: CallbackRow | None = await tx.row("callbacks", seen.id)
+        event = None if row is None else callbacks.cancelled(row, AGENT_DELETED)
+        if event is None or tx.agent.lifecycle != "deleted":
+            return False
+        await tx.append([tx.addition(event)], _caused_by(seen))
+    return True
+
+
+async def given_up(tx: AgentTx) -> tuple[Event, ...]:
+    """What ends with its agent, but for processes: their host ends those, and says so then."""
+    cursor = await tx.connection.execute(_OF_AGENT, (TENANT, tx.agent.id))
+    rows = [_callback_of(text) for (text,) in await cursor.fetchall()]
+    events = (callbacks.cancelled(row, AGENT_DELETED) for row in rows)
+    return tuple(event for event in events if event is not None)
+
+
 async def cancel_wakeup(outlet: Outlet, agent_id: str, wakeup_id: str, meta: Meta) -> None:
     """Take a wakeup back.
 
@@ -96,7 +137,6 @@ async def cancel_wakeup(outlet: Outlet, agent_id: str, wakeup_id: str, meta: Met
 
 
 async def _deliver(outlet: Outlet, seen: CallbackRow, decide: Decide) -> bool:
-    meta = Meta(actor="system", causation=seen.registered_by, correlation=seen.correlation)
     try:
         async with outlet.log.locked(seen.agent_id) as tx:
             row: CallbackRow | None = await tx.row("callbacks", seen.id)
@@ -106,9 +146,13 @@ async def _deliver(outlet: Outlet, seen: CallbackRow, decide: Decide) -> bool:
             if decided is None:
                 return False
             commands, event = decided
-            await tx.append([tx.addition(*accept(tx.agent, commands), event)], meta)
+            await tx.append([tx.addition(*accept(tx.agent, commands), event)], _caused_by(seen))
             before = tx.agent
     except (Full, NotFound):  # it stays as it is, and is tried again
         return False
     outlet.wake(before)
     return True
+
+
+def _caused_by(row: CallbackRow) -> Meta:
+    return Meta(actor="system", causation=row.registered_by, correlation=row.correlation)

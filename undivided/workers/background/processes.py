@@ -18,7 +18,10 @@ import signal
 import sys
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, TypeVar
+
+import msgspec
+from msgspec import Struct
 
 from undivided.domain.callbacks import Ended
 from undivided.domain.ids import digest
@@ -31,7 +34,16 @@ _PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER")
 """What a command sees of our environment: our own secrets are there too."""
 _RUNNER = Path(__file__).with_name("runner.py")
 
+T = TypeVar("T")
 Standing = Literal["running", "startable"]
+
+
+class Running(Struct, frozen=True):
+    """A process of this host: its id alone may be given to a later one."""
+
+    pid: int
+    started: str
+    boot: str
 
 
 class Processes:
@@ -43,18 +55,15 @@ class Processes:
     def look(self, row: CallbackRow, now: datetime) -> Standing | Ended:
         """How a process stands; with `exit_code` None it is gone and nobody knows how it ended."""
         folder = self._folder(row)
-        if (result := _read(folder / "result")) is not None:
-            return Ended(
-                int(result["exit_code"]), float(result["duration_s"]), str(result["stdout"]),
-                str(result["stderr"]), bool(result["timed_out"]),
-            )  # fmt: skip
-        runner = _read(folder / "pid")
+        if (result := _read(folder / "result", Ended)) is not None:
+            return result
+        runner = _read(folder / "pid", Running)
         if runner is None:
             return self._unclaimed(folder, row, now)
         if _is_alive(runner):
             return "running"
         # It may have ended between the two looks.
-        return self.look(row, now) if (folder / "result").exists() else Ended(None)
+        return _read(folder / "result", Ended) or Ended(None)
 
     def _unclaimed(self, folder: Path, row: CallbackRow, now: datetime) -> Standing | Ended:
         claim = folder / "claim"
@@ -85,30 +94,33 @@ class Processes:
         shutil.rmtree(self._folder(row), ignore_errors=True)
 
     def end(self, row: CallbackRow) -> None:
-        """End the runner of a process, if it is still that very one."""
-        runner = _read(self._folder(row) / "pid")
+        """Tell the runner of a process to end it, if it is still that very one."""
+        runner = _read(self._folder(row) / "pid", Running)
         if runner is not None and _is_alive(runner):
             with contextlib.suppress(ProcessLookupError):
-                os.kill(int(runner["pid"]), signal.SIGKILL)
+                os.kill(runner.pid, signal.SIGTERM)
 
     def _folder(self, row: CallbackRow) -> Path:
         return self._root / "runs" / digest((row.agent_id, row.id))
 
 
-def _read(path: Path) -> dict[str, Any] | None:
+def _read(path: Path, kind: type[T]) -> T | None:
+    """What a file says; None if there is none, or if it says nothing that we know.
+
+    A machine that loses its power can leave an empty file, and a command can write there too.
+    """
     try:
-        found: dict[str, Any] = json.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError):
         return None
-    return found
 
 
-def _is_alive(runner: dict[str, Any]) -> bool:
+def _is_alive(runner: Running) -> bool:
     """Whether this very process runs, and not a later one that was given its id."""
     try:
-        stat = Path(f"/proc/{runner['pid']}/stat").read_text("utf-8")
+        stat = Path(f"/proc/{runner.pid}/stat").read_text("utf-8")
         boot = Path("/proc/sys/kernel/random/boot_id").read_text("utf-8").strip()
     except (FileNotFoundError, ProcessLookupError):
         return False
     state, *rest = stat.rsplit(")", 1)[1].split()
-    return state not in "ZX" and rest[18] == runner["started"] and boot == runner["boot"]
+    return state not in "ZX" and rest[18] == runner.started and boot == runner.boot

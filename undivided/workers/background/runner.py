@@ -26,6 +26,10 @@ GRACE_S = 5.0
 LINGER_S = 1.0
 """How long output is still awaited that children of an ended command hold open."""
 CHUNK_BYTES = 65536
+ASKED_EVERY_S = 1.0
+"""How often it is looked whether we are asked to end the command."""
+NOT_STARTED = 126
+"""The exit code that shells give what they cannot run."""
 
 
 def main(folder: Path) -> None:
@@ -38,23 +42,33 @@ def main(folder: Path) -> None:
     if os.fork() > 0:
         return
     os.setsid()
+    asked = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: asked.set())
     _write(folder / "pid", {"pid": os.getpid(), "started": _started(), "boot": _boot()})
-    result = _run(str(spec["command"]), float(spec["limit_s"]), str(spec["cwd"]))
+    result = _run(str(spec["command"]), float(spec["limit_s"]), str(spec["cwd"]), asked)
     _write(folder / "result", result)
 
 
-def _run(command: str, limit_s: float, cwd: str) -> dict[str, object]:
+def _run(command: str, limit_s: float, cwd: str, asked: threading.Event) -> dict[str, object]:
+    """Run to the end, to the limit, or until we are asked to end it."""
     began = time.monotonic()
-    process = subprocess.Popen(
-        ["/bin/sh", "-c", command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, cwd=cwd, start_new_session=True,
-    )  # fmt: skip
-    out, err = _Tail(process.stdout), _Tail(process.stderr)
-    timed_out = False
     try:
-        process.wait(limit_s)
-    except subprocess.TimeoutExpired:
-        timed_out = True
+        process = subprocess.Popen(
+            ["/bin/sh", "-c", command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, cwd=cwd, start_new_session=True,
+        )  # fmt: skip
+    except (OSError, ValueError) as error:  # too long, or with a NUL in it
+        return {
+            "exit_code": NOT_STARTED, "duration_s": 0.0, "stdout": "",
+            "stderr": f"the command could not be started: {error}", "timed_out": False,
+        }  # fmt: skip
+    out, err = _Tail(process.stdout), _Tail(process.stderr)
+    while (left_s := began + limit_s - time.monotonic()) > 0 and not asked.is_set():
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(min(left_s, ASKED_EVERY_S))
+            break
+    timed_out = process.poll() is None and not asked.is_set()
+    if process.poll() is None:
         _end(process)
     duration_s = time.monotonic() - began
     return {

@@ -1,0 +1,181 @@
+"""Timers that meet what nobody wished for: a full mailbox, traces that say nothing, no agent."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.races.hand import hired
+from tests.races.staging import Stage
+from tests.races.test_callbacks import over, registered, rows, ticking, worker
+from tests.races.test_interrupts import send
+from tests.support.lives import BY, accept, create
+from undivided.domain.callbacks import Asking, AwaitReply, ScheduleWakeup, reply, wakeup
+from undivided.domain.events import callbacks as c
+from undivided.domain.events.catalogue import Event
+from undivided.domain.events.heartbeats import HeartbeatEnqueued
+from undivided.domain.events.sessions import ToolCallFinished
+from undivided.store.acts import callbacks as acts
+from undivided.store.commands import agents
+from undivided.store.commands.outlet import Outlet
+from undivided.store.log import Log
+from undivided.store.settings import Settings
+from undivided.workers.background.processes import Processes
+
+LONG_AGO = "2020-01-01T00:00:00Z"
+
+
+@pytest.fixture
+def processes(tmp_path: Path) -> Processes:
+    """The processes of this host."""
+    return Processes(tmp_path)
+
+
+def due(log: Log, agent_id: str, name: str, at: str = LONG_AGO) -> Event:
+    """A wakeup whose time has come."""
+    act = ScheduleWakeup(None, at, None, name, "mailbox")
+    return wakeup(act, Asking(agent_id, "trn_1", "ses_1", name), log.database.clock.now())
+
+
+async def append(log: Log, agent_id: str, *events: Event) -> None:
+    async with log.locked(agent_id) as tx:
+        await tx.append([tx.addition(*events)], BY)
+
+
+class TestOneHoldsUpNoOther:
+    """What cannot be delivered to one agent waits by itself."""
+
+    async def test_a_full_mailbox_does_not_starve_others(
+        self, log: Log, stage: Stage, settings: Settings, processes: Processes
+    ) -> None:
+        """However much is due for it, and however long."""
+        await create(log, "full", mailboxCapacity=1)
+        await create(log, "ada")
+        await accept(log, "full", "the one that fits")
+        await append(log, "full", *(due(log, "full", f"wake_{n}") for n in range(60)))
+        await append(log, "ada", due(log, "ada", "wake_ada", "2021-01-01T00:00:00Z"))
+        async with worker(settings, processes) as (_, timers):
+            await timers.tick()
+        (done,) = await stage.events(c.CallbackResolved)
+        assert done.callback_id == "wake_ada"
+
+    @pytest.mark.parametrize("at", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
+    async def test_a_moment_beyond_the_calendar_is_refused(
+        self, log: Log, stage: Stage, settings: Settings, processes: Processes, at: str
+    ) -> None:
+        """It could be stored, and not be read again."""
+        await create(log, "ada")
+        await send(log, "system_event", "plan")
+        async with worker(settings, processes) as (hand, timers):
+            hand.model.calls = [[("schedule_wakeup", {"at": at})]]
+            await hand.attend("ada")
+            await timers.tick()
+        assert await rows(stage) == []
+
+    @pytest.mark.parametrize("name", ["result", "pid"])
+    @pytest.mark.parametrize("text", [b"", b"{}", b"[1]", b"\xff", b'{"exit_code": "x"}'])
+    async def test_traces_that_say_nothing_are_no_traces(
+        self, log: Log, stage: Stage, settings: Settings, processes: Processes, tmp_path: Path,
+        name: str, text: bytes,
+    ) -> None:  # fmt: skip
+        """A machine lost its power, or a command wrote there."""
+        await create(log, "ada")
+        row = await registered(log, "true")
+        await processes.start(row)
+        await over(processes, log, row)
+        (folder,) = (tmp_path / "runs").iterdir()
+        (folder / "result").unlink()
+        (folder / name).write_bytes(text)
+        os.utime(folder / "claim", (0, 0))  # long ago
+        async with worker(settings, processes) as (_, timers):
+            await timers.tick()
+        (done,) = await stage.events(c.CallbackResolved)
+        assert (done.how, done.exit_code) == ("vanished", None)
+
+
+class TestCommands:
+    """Commands that cannot run."""
+
+    @pytest.mark.parametrize("command", ["printf 'a\0b'", "echo " + "é" * 99_000])
+    async def test_one_that_cannot_be_started_says_why(
+        self, log: Log, processes: Processes, command: str
+    ) -> None:
+        """Nothing has vanished."""
+        await create(log, "ada")
+        row = await registered(log, command)
+        await processes.start(row)
+        ended = await over(processes, log, row)
+        assert ended.exit_code == 126
+        assert ended.stderr
+
+
+class TestDeletedAgents:
+    """Nobody would hear of what they asked for."""
+
+    async def test_a_command_is_not_started(
+        self, log: Log, stage: Stage, settings: Settings, processes: Processes, tmp_path: Path
+    ) -> None:
+        """It was registered, and then its agent went."""
+        await create(log, "ada")
+        await registered(log, f"echo x >> {tmp_path}/witness")
+        async with worker(settings, processes) as (hand, timers):
+            await agents.delete(Outlet(log, hand.bell, hand.hints), "ada", BY)
+            await timers.tick()
+        assert not (tmp_path / "witness").exists()
+        assert await rows(stage) == [("bg_1", "cancelled")]
+
+    async def test_a_command_that_runs_is_ended(
+        self, log: Log, stage: Stage, settings: Settings, processes: Processes, tmp_path: Path
+    ) -> None:
+        """With its children, and its callback is closed once it is over."""
+        await create(log, "ada")
+        gate = tmp_path / "gate"
+        os.mkfifo(gate)
+        row = await registered(log, f"sleep 600 & echo $! > {gate}; wait")
+        await processes.start(row)
+        child = int(await asyncio.to_thread(gate.read_text))
+        async with worker(settings, processes) as (hand, timers):
+            await agents.delete(Outlet(log, hand.bell, hand.hints), "ada", BY)
+            await ticking(timers, stage, c.CallbackCancelled)
+        assert not Path(f"/proc/{child}").exists() or "Z" in Path(f"/proc/{child}/stat").read_text()
+        assert list((tmp_path / "runs").iterdir()) == []
+
+    async def test_wakeups_and_replies_end_with_it(
+        self, log: Log, stage: Stage, settings: Settings
+    ) -> None:
+        """In the append that ends the agent."""
+        await create(log, "ada")
+        asked = reply(AwaitReply("c1", "reply of bob", ""), Asking("ada", "t", "ses_1", "a2a_1"))
+        await append(log, "ada", due(log, "ada", "wake_1"), asked)
+        async with hired(settings) as hand:
+            await agents.delete(Outlet(log, hand.bell, hand.hints), "ada", BY)
+        assert sorted(await rows(stage)) == [("a2a_1", "cancelled"), ("wake_1", "cancelled")]
+
+
+class TestLimits:
+    """How much one agent can have to come."""
+
+    async def test_what_is_overdue_takes_no_room(
+        self, log: Log, stage: Stage, settings: Settings, processes: Processes,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:  # fmt: skip
+        """A reply that never comes stays overdue for ever; what is pending counts."""
+        monkeypatch.setattr(acts, "PENDING_AT_MOST", 1)
+        await create(log, "ada")
+        asked = reply(AwaitReply("c1", "reply of bob", ""), Asking("ada", "t", "ses_1", "a2a_1"))
+        told = HeartbeatEnqueued(
+            agent_id="ada", item_id="mbx_1", by="timer", fingerprint="", next_at=None,
+            overdue=("a2a_1",),
+        )  # fmt: skip
+        await append(log, "ada", asked, told)
+        await send(log, "system_event", "plan")
+        async with worker(settings, processes) as (hand, _):
+            hand.model.calls = [[("schedule_wakeup", {"in_seconds": n}) for n in (3600, 7200)]]
+            await hand.attend("ada")
+        first, second = [one.content for one in await stage.events(ToolCallFinished)]
+        assert json.loads(first)["status"] == "scheduled"
+        assert "1 callbacks are pending already" in second
