@@ -22,6 +22,7 @@ from undivided.domain.dialogue import ToolCall, Usage
 from undivided.domain.endings import Ending, fate, stopped_outcome
 from undivided.domain.errors import StaleFlight
 from undivided.domain.events import flights as f
+from undivided.domain.events import people as p
 from undivided.domain.events import sessions as s
 from undivided.domain.events.catalogue import Event
 from undivided.domain.events.items import NoticePosted
@@ -81,7 +82,7 @@ class Ledger:
         return self.history[-1]
 
     def _stream(self, event: Any) -> str:
-        if isinstance(event, NoticePosted):
+        if isinstance(event, NoticePosted) or type(event).__module__ == p.__name__:
             return user_stream(event.user_id)
         if isinstance(event, s.SessionOpened | s.SessionArchived):
             return session_stream(event.session_id)
@@ -117,13 +118,14 @@ class Ledger:
         )  # fmt: skip
 
     def joined(self, item: ItemRow) -> tuple[ItemRow, ...]:
-        """What has joined an item, in order of arrival."""
+        """All that has joined an item, and what had joined that, in order of arrival."""
         joined = [
             one
             for one in self.items(item.agent_id)
             if isinstance(one.phase, Merged) and one.phase.into == item.id
         ]
-        return tuple(sorted(joined, key=lambda one: one.seq))
+        family = [*joined, *(other for one in joined for other in self.joined(one))]
+        return tuple(sorted(family, key=lambda one: one.seq))
 
     def joinable(self, agent_id: str) -> dict[str, ItemRow]:
         """What waits and can be joined, by key: the first in the queue."""
@@ -259,12 +261,14 @@ class Town(Ledger):
                 return self._hand(agent.id, hand.epoch, turn_id)
 
     def _opening(
-        self, agent: AgentRow, begin: Begin, epoch: int, after: s.TurnEnded | None = None
-    ) -> tuple[tuple[Event, ...], str]:
-        """The events of a pick; `after` is the turn that ends in the same transaction."""
+        self, agent: AgentRow, begin: Begin, epoch: int,
+        after: s.TurnEnded | s.TurnPreempted | None = None,
+    ) -> tuple[tuple[Event, ...], str]:  # fmt: skip
+        """The events of a pick; `after` is what ends, or sets aside, the turn before it."""
         assert agent.lifecycle == "started"
         place = (begin.item.priority, begin.item.seq)
-        assert all(place < (other.priority, other.seq) for other in begin.over)
+        in_order = all(place < (other.priority, other.seq) for other in begin.over)
+        assert in_order or begin.rule == "preemptor_first"
         session_id = attention.session_for(agent, begin.item)
         session = self.session(session_id)
         if session is not None and session.agent_id != agent.id:
@@ -273,16 +277,17 @@ class Town(Ledger):
         if session is not None and session.status != "active":
             session_id = attention.new_session(agent, begin.item)
             session = self.session(session_id)
-        turns, responses = (session.turns, session.responses) if session else (0, 0)
-        if after is not None and after.session_id == session_id:
-            turns, responses = turns + 1, responses + after.responses
-        taken = Taken(self.name("trn"), (self.name("dec"),), epoch)
+        turns, responses = (session.next_index, session.responses) if session else (0, 0)
+        if after is not None and self._of_turn[after.turn_id] == session_id:
+            turns += 1
+            responses += after.responses if isinstance(after, s.TurnEnded) else 0
+        taken = Taken(self.name("trn"), tuple(self.name("dec") for _ in begin.items), epoch)
         kind = attention.kind_of(begin.item)
         started = s.TurnStarted(
             turn_id=taken.turn_id, session_id=session_id, agent_id=agent.id,
-            item_ids=(begin.item.id,), scenario=kind.scenario, origin=kind.name, index=turns,
-            responses_before=responses, epoch=epoch,
-            input=attention.input_of(begin, {begin.item.id: self.joined(begin.item)}),
+            item_ids=tuple(item.id for item in begin.items), scenario=kind.scenario,
+            origin=kind.name, index=turns, responses_before=responses, epoch=epoch,
+            input=attention.input_of(begin, {item.id: self.joined(item) for item in begin.items}),
             backstop_s=agent.policy.processing_timeout_s,
         )  # fmt: skip
         opened = s.SessionOpened(session_id=session_id, agent_id=agent.id)

@@ -16,6 +16,7 @@ from typing import Literal
 from msgspec import Struct
 
 from undivided.domain.policy import Policy
+from undivided.domain.protection import is_begun
 from undivided.domain.state.item import ItemRow
 from undivided.domain.stimuli import MENTION, StimulusType, stimulus_type
 
@@ -190,15 +191,20 @@ def heuristic(pair: Pair) -> Ruling:
     for name, rule in RULES:
         verdict = rule(pair)
         if verdict is not None:
-            return Ruling(verdict, name)
+            return Ruling(_possible(pair, verdict), name)
     return OTHERWISE
+
+
+def _possible(pair: Pair, verdict: Verdict) -> Verdict:
+    """`verdict`, but that an item whose own turn was set aside waits for that to go on."""
+    return "continue" if verdict == "merge" and is_begun(pair.new) else verdict
 
 
 def judged(pair: Pair, verdict: Verdict) -> Ruling:
     """What a judge's word comes to: another person's message is never put off or merged away."""
     if verdict in ("merge", "defer") and pair.foreign_chat:
         return Ruling("continue", JUDGE)
-    return Ruling(verdict, JUDGE)
+    return Ruling(_possible(pair, verdict), JUDGE)
 
 
 class Weighing(Struct, frozen=True):

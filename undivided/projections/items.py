@@ -94,14 +94,16 @@ def _waiting(row: ItemRow, recorded: Recorded) -> ItemRow:
     match event:
         case i.ItemDeferred():
             until = None if event.wait_s is None else at + timedelta(seconds=event.wait_s)
-            turn, session, answer = event.turn_id, event.session_id, None
-            if isinstance(phase, Queued) and turn is None:
-                turn, session, answer = phase.turn_id, phase.session_id, phase.answer
             deferred = Deferred(
-                event.by, at, until, event.behind, turn, session, event.waits, answer
+                event.by, at, until, event.behind, event.turn_id, event.session_id, event.waits
             )
+            if isinstance(phase, Queued) and event.turn_id is None:
+                deferred = replace(
+                    deferred, turn_id=phase.turn_id, session_id=phase.session_id,
+                    answer=phase.answer, stop_by=phase.stop_by,
+                )  # fmt: skip
             # What joined it now would be missing in a turn that has begun.
-            key = row.merge_key if turn is None else None
+            key = row.merge_key if deferred.turn_id is None else None
             return replace(row, phase=deferred, merge_key=key)
         case f.FocusAnswered() if isinstance(phase, Deferred):
             return replace(row, phase=replace(phase, answer=event.content))

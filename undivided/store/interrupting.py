@@ -110,7 +110,7 @@ async def set_aside(
     """
     async with log.locked(flight.agent.id, QUEUE_SEEN) as tx:
         candidate = await _still(tx, flight, weighing)
-        if candidate is None:
+        if candidate is None or tx.agent.lifecycle != "started":
             return Moved()
         mine = _preempting(tx, flight, candidate, weighing)
         preempted = s.TurnPreempted(turn_id=flight.turn.id, by=candidate.id, epoch=flight.epoch)

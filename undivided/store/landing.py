@@ -309,7 +309,7 @@ def both(flight: Flight, steps: tuple[Event, ...], opening: Opening) -> list[Add
     ended = steps[-1]
     responses = ended.responses if isinstance(ended, s.TurnEnded) else 0
     opening.turns, opening.responses = (
-        flight.session.turns + 1,
+        flight.session.next_index + 1,
         (flight.session.responses + responses),
     )
     opening.version = flight.version + len(steps)

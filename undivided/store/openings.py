@@ -61,7 +61,7 @@ class Opening(Struct, kw_only=True):
             session=session.row,
             session_id=session_id,
             version=session.version,
-            turns=session.row.turns if session.row else 0,
+            turns=session.row.next_index if session.row else 0,
             responses=session.row.responses if session.row else 0,
         )
 

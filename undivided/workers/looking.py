@@ -98,6 +98,8 @@ class Looking:
             return None
         if flight.deliberates:
             return _called_away(flight, view)
+        if view.agent.lifecycle != "started":
+            return None
         pairs = _pairs(view.agent, flight, await interrupting.candidates(self._log, flight))
         if not skips_rest(pairs, flight.turn.scenario):
             return None
@@ -133,7 +135,9 @@ class Looking:
 
     async def _done(self, flight: Flight, weighing: Weighing) -> Outcome | SetAside | None:
         streamed = bool(flight.item.payload.extra.get(STREAMED))
-        if not honoured(flight.turn.scenario, streamed, weighing.ruling):
+        # A paused agent finishes what it is at, and turns to nothing else.
+        rests = weighing.ruling.verdict == "preempt" and flight.agent.lifecycle != "started"
+        if rests or not honoured(flight.turn.scenario, streamed, weighing.ruling):
             left = Ruling("continue", weighing.ruling.rule)
             await interrupting.pass_over(
                 self._log, flight, Weighing(weighing.candidate, left, weighing.others)

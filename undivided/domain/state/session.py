@@ -29,6 +29,11 @@ class SessionRow(Value, frozen=True, kw_only=True):
     set_aside: tuple[str, ...] = ()
     """Turns that were preempted and will go on."""
 
+    @property
+    def next_index(self) -> int:
+        """The number of the turn that begins next, while none is at work."""
+        return self.turns + len(self.set_aside)
+
 
 class TurnRunning(Value, frozen=True, tag="running", tag_field="status"):
     """It is at work until `deadline` at the latest."""
