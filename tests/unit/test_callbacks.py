@@ -129,7 +129,8 @@ class TestWakeups:
     @pytest.mark.parametrize(
         ("misfire", "late_s", "brought", "missed"),
         [
-            ("once", 0, 1, 0), ("once", 250, 1, 2), ("skip", 59, 1, 0), ("skip", 250, 0, 3),
+            ("once", 0, 1, 0), ("once", 250, 1, 2), ("skip", 59, 1, 0), ("skip", 61, 0, 1),
+            ("skip", 250, 1, 2), ("skip", 261, 0, 3),
             ("each", 250, 3, 0), ("each", 1e6, 20, 9981), ("each", 0, 1, 0),
         ],
     )  # fmt: skip
