@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from undivided.domain import callbacks
 from undivided.domain.agents import AGENT_DELETED
-from undivided.domain.callbacks import EACH_AT_MOST, Ended
+from undivided.domain.callbacks import ALL_AT_MOST, Ended
 from undivided.domain.errors import Full, NotFound
 from undivided.domain.events.catalogue import Event
 from undivided.domain.mailbox import Accept, accept
@@ -78,7 +78,7 @@ async def running_on(log: Log, host: str) -> tuple[Kept, ...]:
 
 async def fire(outlet: Outlet, seen: CallbackRow) -> bool:
     """Deliver a wakeup whose time has come; false if that is done or has to wait."""
-    most = EACH_AT_MOST if seen.misfire == "each" else 1
+    most = ALL_AT_MOST if seen.misfire == "all" else 1
     item_ids = tuple(fresh_id("mbx") for _ in range(most))
 
     def decide(row: CallbackRow, tx: AgentTx) -> tuple[tuple[Accept, ...], Event] | None:
