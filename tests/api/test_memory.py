@@ -18,7 +18,7 @@ async def pages(api: Api, path: str, **query: Any) -> list[dict[str, Any]]:
     """Everything of a list, two at a time."""
     found, cursor = [], None
     while True:
-        more = {} if cursor is None else {"cursor": cursor}
+        more: dict[str, Any] = {} if cursor is None else {"cursor": cursor}
         page = await api.get(path, limit=2, **query, **more)
         found += page["items"]
         cursor = page["nextCursor"]

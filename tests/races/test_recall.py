@@ -121,20 +121,27 @@ async def test_a_person_who_chats_elsewhere_leaves_no_line(
 
 
 ODD = ("", "\x00", "'", "& | !", '"', "-", "\ud800", "word " * 100_000, "x" * 500_000)
-ASKED: list[tuple[str, dict[str, object]]] = [
-    *(("memory_search", {"query": odd}) for odd in ODD),
-    *(("memory_search_longterm", {"query": odd}) for odd in ODD),
-    *(("recall_activity", {"type": odd}) for odd in ODD),
-    *(("recall_activity", {"activity_id": odd}) for odd in ODD),
-    *(("recall_context", {"scope": "session", "session_id": odd}) for odd in ODD),
-    *(("recall_context", {"scope": "channel", "channel_key": odd}) for odd in ODD),
-    *(("update_working_memory", {"key": odd, "content": odd}) for odd in ODD),
-    *(("memory_save", {"key": odd, "content": odd}) for odd in ODD),
-    *(("memory_update_longterm", {"section": odd, "content": odd}) for odd in ODD),
-    *(("memory_delete", {"key": odd}) for odd in ODD),
-    *(("clear_working_memory", {"key": odd}) for odd in ODD),
-    *(("drop_mailbox_item", {"item_id": odd, "reason": odd}) for odd in ODD),
-    *(("cancel_wakeup", {"wakeup_id": odd}) for odd in ODD),
+
+
+def oddly(tool: str, *fields: str, **more: object) -> list[tuple[str, dict[str, object]]]:
+    """One call for each odd text, in these fields of a tool."""
+    return [(tool, {**more, **dict.fromkeys(fields, odd)}) for odd in ODD]
+
+
+ASKED = [
+    *oddly("memory_search", "query"),
+    *oddly("memory_search_longterm", "query"),
+    *oddly("recall_activity", "type"),
+    *oddly("recall_activity", "activity_id"),
+    *oddly("recall_context", "session_id", scope="session"),
+    *oddly("recall_context", "channel_key", scope="channel"),
+    *oddly("update_working_memory", "key", "content"),
+    *oddly("memory_save", "key", "content"),
+    *oddly("memory_update_longterm", "section", "content"),
+    *oddly("memory_delete", "key"),
+    *oddly("clear_working_memory", "key"),
+    *oddly("drop_mailbox_item", "item_id", "reason"),
+    *oddly("cancel_wakeup", "wakeup_id"),
 ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from undivided.domain.callbacks import Asking, AwaitReply, ScheduleWakeup, reply
 from undivided.domain.events import callbacks as c
 from undivided.domain.events.catalogue import Event
 from undivided.domain.events.heartbeats import HeartbeatEnqueued
+from undivided.domain.events.items import StimulusAccepted
 from undivided.domain.events.sessions import ToolCallFinished
 from undivided.store.acts import callbacks as acts
 from undivided.store.commands import agents
@@ -179,3 +181,41 @@ class TestLimits:
         first, second = [one.content for one in await stage.events(ToolCallFinished)]
         assert json.loads(first)["status"] == "scheduled"
         assert "1 callbacks are pending already" in second
+
+
+class TestMissedSlots:
+    """Slots that passed while nobody looked."""
+
+    async def test_half_a_day_without_workers_is_not_replayed(
+        self, log: Log, stage: Stage, settings: Settings, processes: Processes
+    ) -> None:
+        """C74: forty timers that missed 720 slots each come once each, and then in their slots."""
+        await create(log, "ada", mailboxCapacity=100)
+        now = log.database.clock.now()
+        first = (now - timedelta(hours=12)).isoformat()
+        act = ScheduleWakeup(None, first, 60, "look", "mailbox")
+        names = [f"wake_{n}" for n in range(40)]
+        await append(log, "ada", *(wakeup(act, Asking("ada", "t", "ses_1", one), now)
+                                   for one in names))  # fmt: skip
+        async with worker(settings, processes) as (_, timers):
+            await timers.tick()
+            await timers.tick()
+        again = await stage.events(c.CallbackRearmed)
+        assert sorted(one.callback_id for one in again) == sorted(names)
+        assert {one.missed for one in again} == {720}
+        assert len(await stage.events(StimulusAccepted)) == 40
+
+    async def test_as_many_come_as_there_is_room(
+        self, log: Log, stage: Stage, settings: Settings, processes: Processes
+    ) -> None:
+        """More than the mailbox ever takes would be put off for ever."""
+        await create(log, "ada", mailboxCapacity=5)
+        now = log.database.clock.now()
+        first = (now - timedelta(hours=7, minutes=1)).isoformat()
+        act = ScheduleWakeup(None, first, 3600, "look", "mailbox", "all")
+        await append(log, "ada", wakeup(act, Asking("ada", "t", "ses_1", "wake_1"), now))
+        async with worker(settings, processes) as (_, timers):
+            await timers.tick()
+        (again,) = await stage.events(c.CallbackRearmed)
+        assert (len(again.item_ids), again.missed) == (5, 3)
+        assert len(await stage.events(StimulusAccepted)) == 5

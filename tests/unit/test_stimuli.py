@@ -93,9 +93,7 @@ def test_every_scenario_of_a_type_is_one() -> None:
 
 
 def test_types_that_go_stale_are_those_of_the_reference() -> None:
-    """Ruling 37: a result that was awaited is told, the others go."""
-    by = {name: kind.stale for name, kind in REGISTRY.items() if kind.stale != "keep"}
-    assert by == {
-        "task_status_update": "drop", "heartbeat": "drop", "memory_consolidation": "drop",
-        "daily_report": "drop", "callback_result": "tell",
+    """Ruling 37: but for a result that was awaited, which never goes silently."""
+    assert {name for name, kind in REGISTRY.items() if kind.ages} == {
+        "task_status_update", "heartbeat", "memory_consolidation", "daily_report",
     }  # fmt: skip

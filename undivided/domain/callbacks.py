@@ -33,7 +33,9 @@ DEFAULT_LIMIT_S = 300.0
 LEAST_PATIENCE_S, BEYOND_LIMIT_S = 600.0, 60.0
 REPLY_PATIENCE_S = 1800.0
 SOONEST_RECURRENCE_S = 1.0
-EACH_AT_MOST = 20
+MISSED_AFTER_S = 60.0
+"""How late a slot may be looked at and still count as met, where what is missed is skipped."""
+ALL_AT_MOST = 20
 """Items that missed slots bring at most, where each brings one."""
 LABEL_CUT, COMMAND_CUT = 120, 80
 GENERIC_NOTE = "Scheduled wakeup"
@@ -170,7 +172,8 @@ def fired(
         return (_delivery(row, item_ids[0], row.note, row.note),), done
     step = timedelta(seconds=row.recurring_s)
     slots = (now - at) // step + 1
-    brought = {"once": 1, "skip": int(slots == 1), "each": min(slots, len(item_ids))}[row.misfire]
+    in_time = (now - at) % step <= timedelta(seconds=MISSED_AFTER_S)
+    brought = {"once": 1, "skip": int(in_time), "all": min(slots, len(item_ids))}[row.misfire]
     missed = slots - brought
     again = CallbackRearmed(
         agent_id=row.agent_id, callback_id=row.id, wake_at=at + slots * step,

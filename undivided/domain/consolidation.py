@@ -26,12 +26,6 @@ from undivided.domain.stimuli import REGISTRY, TASK_STATUS_UPDATE
 ACTION_REQUIRED = MARKS[0]
 
 
-class Tell(Struct, frozen=True):
-    """The item has waited too long, but must not go silently: the agent is told of it."""
-
-    item_id: str
-
-
 class GivenUp(Struct, frozen=True):
     """What an item that nobody got to in time leads to: its end, and word of it."""
 
@@ -59,26 +53,20 @@ def consolidate(
     return tuple(told)
 
 
-def stale(agent: AgentRow, item: ItemRow, now: datetime) -> ItemDropped | Tell | None:
-    """What becomes of a waiting item by its age, if its type loses its point with time."""
+def stale(agent: AgentRow, item: ItemRow, now: datetime) -> ItemDropped | None:
+    """Discard a waiting item by its age, if its type loses its point with time."""
     kind = REGISTRY.get(item.source_type)
     limit_s = agent.policy.stale_after_s
-    if kind is None or _stands_alone(item) or not _older(item, now, limit_s):
+    if kind is None or not kind.ages or _stands_alone(item) or not _older(item, now, limit_s):
         return None
-    match kind.stale:
-        case "keep":
-            return None
-        case "tell":
-            return Tell(item.id)
-        case "drop":
-            why = f"{kind.label} has waited for more than {limit_s:g} s and has lost its point"
-            return _dropped(agent, item, ("stale", "stale_info"), why)
+    why = f"{kind.label} has waited for more than {limit_s:g} s and has lost its point"
+    return _dropped(agent, item, ("stale", "stale_info"), why)
 
 
 def purge(agent: AgentRow, queue: tuple[ItemRow, ...], now: datetime) -> tuple[ItemDropped, ...]:
     """Discard every item that has lost its point."""
     found = (stale(agent, item, now) for item in queue)
-    return tuple(event for event in found if isinstance(event, ItemDropped))
+    return tuple(event for event in found if event is not None)
 
 
 def is_expired(agent: AgentRow, item: ItemRow, now: datetime) -> bool:

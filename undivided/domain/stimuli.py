@@ -16,8 +16,6 @@ MergeKey = Literal["taskId", "requirementId", "channelKey"]
 SenderRole = Literal["user", "agent", "system"]
 Priority = Literal[0, 1, 2, 3, 4]
 """0 critical, 1 high, 2 normal, 3 low, 4 background; the lower number wins."""
-WhenStale = Literal["keep", "drop", "tell"]
-"""Of an item that has waited too long: it waits on, is discarded, or the agent is told of it."""
 
 
 class StimulusType(Struct, frozen=True):
@@ -28,7 +26,7 @@ class StimulusType(Struct, frozen=True):
     as a rule. `merges_by` names the key by which waiting items of this type join; of a type that
     `replaces` only the newest waits. `single_owner`: it answers one asker in one place, and never
     joins what others want. `protected` items are never deferred or dropped by the agent itself;
-    `stale` says what becomes of one that has waited too long. `scheduled`: a clock sends it.
+    One that `ages` is discarded when it has waited too long. `scheduled`: a clock sends it.
     `sender` is who sends one when nobody says who did. `invoked_by` is the mark among an item's
     extras with which it invokes the model although its type does not. `done` is what the agent's
     chat reads came of one that was handled.
@@ -48,7 +46,7 @@ class StimulusType(Struct, frozen=True):
     replaces: bool = False
     single_owner: bool = False
     protected: bool = False
-    stale: WhenStale = "keep"
+    ages: bool = False
     scheduled: bool = False
     sender: SenderRole = "system"
     invoked_by: str | None = None
@@ -84,7 +82,7 @@ _ALL = (
     _T(A2A_MESSAGE, "Agent Message", "🔗", "interaction", 2, "a2a", "a2a",
        merges_by="channelKey", sender="agent", done="responded"),
     _T(TASK_STATUS_UPDATE, "Task Status", "📋", "task", 1, "task", None, invokes_model=False,
-       invoked_by="triggerExecution", stale="drop", done="executed"),
+       invoked_by="triggerExecution", ages=True, done="executed"),
     _T(TASK_COMMENT, "Task Comment", "💬", "task", 2, "comment_response", None,
        creates_activity=False, invokes_model=False, merges_by="taskId",
        done="responded to comment"),
@@ -99,13 +97,13 @@ _ALL = (
        done="processed (action required)"),
     _T(SYSTEM_EVENT, "System Event", "⚙", "system", 1, "system", "internal"),
     _T(CALLBACK_RESULT, "Callback Result", "↩", "system", 1, "callback", "internal",
-       single_owner=True, stale="tell", done="callback processed"),
-    _T(DAILY_REPORT, "Daily Report", "📊", "system", 2, "system", "internal", stale="drop",
+       single_owner=True, done="callback processed"),
+    _T(DAILY_REPORT, "Daily Report", "📊", "system", 2, "system", "internal", ages=True,
        scheduled=True),
     _T(HEARTBEAT, "Heartbeat", "♡", "system", 3, "heartbeat", "heartbeat", replaces=True,
-       stale="drop", scheduled=True, done="heartbeat processed"),
+       ages=True, scheduled=True, done="heartbeat processed"),
     _T(MEMORY_CONSOLIDATION, "Memory Consolidation", "🧠", "system", 4,
-       "memory_consolidation", "internal", stale="drop", scheduled=True),
+       "memory_consolidation", "internal", ages=True, scheduled=True),
     _T("agent_signal", "Signal of a Run", "📡", "orchestration", 2, "continuation", "internal",
        single_owner=True),
     _T("agent_completion", "Completion of a Run", "🏁", "orchestration", 1, "continuation",

@@ -13,7 +13,7 @@ from undivided.domain.value import Value
 
 CallbackType = Literal["background_exec", "wakeup", "a2a_reply"]
 CallbackDelivery = Literal["in_session", "mailbox"]
-Misfire = Literal["once", "skip", "each"]
+Misfire = Literal["skip", "once", "all"]
 """What slots of a recurring wakeup bring that passed while nobody looked: one item for all of
 them, nothing, or one item each."""
 

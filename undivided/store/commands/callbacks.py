@@ -8,13 +8,12 @@ finds the callback resolved, or armed for a later one, and does nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from datetime import datetime
 
 from msgspec import Struct
 
 from undivided.domain import callbacks
 from undivided.domain.agents import AGENT_DELETED
-from undivided.domain.callbacks import EACH_AT_MOST, Ended
+from undivided.domain.callbacks import ALL_AT_MOST, Ended
 from undivided.domain.errors import Full, NotFound
 from undivided.domain.events.catalogue import Event
 from undivided.domain.mailbox import Accept, accept
@@ -27,7 +26,7 @@ from undivided.store.fresh import fresh_id
 from undivided.store.log import AgentTx, Log
 
 AT_ONCE = 50
-Decide = Callable[[CallbackRow, datetime], tuple[tuple[Accept, ...], Event] | None]
+Decide = Callable[[CallbackRow, AgentTx], tuple[tuple[Accept, ...], Event] | None]
 _callback_of = row_decoder(CallbackRow)
 
 _DUE = """
@@ -79,11 +78,15 @@ async def running_on(log: Log, host: str) -> tuple[Kept, ...]:
 
 async def fire(outlet: Outlet, seen: CallbackRow) -> bool:
     """Deliver a wakeup whose time has come; false if that is done or has to wait."""
-    most = EACH_AT_MOST if seen.misfire == "each" else 1
+    most = ALL_AT_MOST if seen.misfire == "all" else 1
     item_ids = tuple(fresh_id("mbx") for _ in range(most))
 
-    def decide(row: CallbackRow, now: datetime) -> tuple[tuple[Accept, ...], Event] | None:
-        return callbacks.fired(row, item_ids, now) if callbacks.is_due(row, now) else None
+    def decide(row: CallbackRow, tx: AgentTx) -> tuple[tuple[Accept, ...], Event] | None:
+        if not callbacks.is_due(row, tx.view.now):
+            return None
+        # More than there is room for would be put off, and by then more slots are missed.
+        room = tx.agent.policy.mailbox_capacity - tx.agent.waiting
+        return callbacks.fired(row, item_ids[: max(1, room)], tx.view.now)
 
     return await _deliver(outlet, seen, decide)
 
@@ -92,7 +95,7 @@ async def complete(outlet: Outlet, seen: CallbackRow, ended: Ended) -> bool:
     """Deliver how a process ended; false if that is done or has to wait."""
     item_id = fresh_id("mbx")
 
-    def decide(row: CallbackRow, _now: datetime) -> tuple[tuple[Accept, ...], Event] | None:
+    def decide(row: CallbackRow, _tx: AgentTx) -> tuple[tuple[Accept, ...], Event] | None:
         if not callbacks.is_open(row):
             return None
         brought, done = callbacks.completed(row, item_id, ended)
@@ -142,7 +145,7 @@ async def _deliver(outlet: Outlet, seen: CallbackRow, decide: Decide) -> bool:
             row: CallbackRow | None = await tx.row("callbacks", seen.id)
             if row is None or tx.agent.lifecycle == "deleted":
                 return False
-            decided = decide(row, tx.view.now)
+            decided = decide(row, tx)
             if decided is None:
                 return False
             commands, event = decided

@@ -57,7 +57,7 @@ SCHEDULE_WAKEUP = Tool(
         recurring_seconds=_SECONDS,
         note={"type": "string", "maxLength": 4000},
         delivery={"type": "string", "enum": ["mailbox", "in_session"]},
-        misfire={"type": "string", "enum": ["once", "skip", "each"]},
+        misfire={"type": "string", "enum": ["skip", "once", "all"]},
     ),
     effect="pure",
     interrupt="never",
