@@ -9,6 +9,7 @@ from undivided.domain.invariants.calls import OneResultACall
 from undivided.domain.invariants.finding import Finding, Transaction
 from undivided.domain.invariants.flights import SingleFlight
 from undivided.domain.invariants.items import CompletedWithTurn, NothingLost
+from undivided.domain.invariants.set_aside import SetAsideReturns
 from undivided.domain.invariants.streams import StreamOrder
 from undivided.domain.invariants.terminal import TerminalStays
 from undivided.domain.invariants.turns import OwnTurnOnly
@@ -39,6 +40,7 @@ class HistoryCheck:
             OneResultACall(),
             TerminalStays(),
             WaitsEnd(),
+            SetAsideReturns(),
         )
         self._open: list[Placed] = []
 

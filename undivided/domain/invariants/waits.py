@@ -1,7 +1,8 @@
 """11: a turn that waits has someone or something that can end the wait.
 
-Every wait has its time, after which the sweep ends it. One for a person also has the request
-that the person can answer, made in the same append; and the answer tells the turn in its own.
+Every wait has its time, after which the sweep ends it, and the agent knows it: the sweep looks
+at agents. One for a person also has the request that the person can answer, made in the same
+append; and the answer tells the turn in its own.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class WaitsEnd:
 
     def __init__(self) -> None:
         self._waiting: dict[str, str] = {}
-        """The approvals that turns wait for, with the turns."""
+        """The approval that each open turn asked for last."""
 
     def transaction(self, events: Transaction) -> Iterator[Finding]:
         """The waits of one append that nothing ends, and answers that reach nobody."""
@@ -32,6 +33,11 @@ class WaitsEnd:
             (placed.recorded.event.turn_id, placed.recorded.event.approval_id)
             for placed in events
             if isinstance(placed.recorded.event, p.ApprovalRequested)
+        }
+        known = {
+            placed.recorded.event.turn_id: placed.recorded.event.wait
+            for placed in events
+            if isinstance(placed.recorded.event, f.FocusSuspended)
         }
         told = {
             placed.recorded.event.turn_id
@@ -42,12 +48,15 @@ class WaitsEnd:
             match placed.recorded.event:
                 case s.TurnSuspended() as event:
                     yield from self._suspended(placed, event, asked)
+                    if known.get(event.turn_id) != event.wait:
+                        text = f"turn {event.turn_id} waits, and its agent does not know for what"
+                        yield broken(INVARIANT, "waits_unknown", event.turn_id, placed, text)
                 case p.ApprovalAnswered(approval_id=approval, turn_id=turn):
-                    if self._waiting.get(approval) == turn and turn not in told:
+                    if self._waiting.get(turn) == approval and turn not in told:
                         text = f"approval {approval} is answered, and turn {turn} not told"
                         yield broken(INVARIANT, "answered_but_not_told", turn, placed, text)
                 case s.TurnEnded(turn_id=turn):
-                    self._waiting = {a: t for a, t in self._waiting.items() if t != turn}
+                    self._waiting.pop(turn, None)
                 case _:
                     pass
 
@@ -66,4 +75,4 @@ class WaitsEnd:
         if (event.turn_id, event.wait.approval_id) not in asked:
             text = f"turn {event.turn_id} waits for an answer that nobody was asked for"
             yield broken(INVARIANT, "nobody_was_asked", event.turn_id, placed, text)
-        self._waiting[event.wait.approval_id] = event.turn_id
+        self._waiting[event.turn_id] = event.wait.approval_id
