@@ -96,7 +96,7 @@ async def conclude(
         about=await considered(tx, focus.considered), held=await memory_keys(tx),
         by="mini_triage" if flight.turn.origin == MINI_TRIAGE else "deliberation",
     )  # fmt: skip
-    plan, person = _plan_of(flight, last), called_away(tx.view.queue, focus.considered)
+    plan, person = _plan_of(flight, last), called_away(await _ready(tx), focus.considered)
     if person is not None:
         return abort(triaging, plan, f"a person wrote meanwhile, in {person.id}")
     applied = apply(triaging, None if isinstance(outcome, Cancelled) else plan)
@@ -140,10 +140,19 @@ def _plan_of(flight: Flight, last: tuple[Event, ...]) -> Plan | None:
 
 
 async def _waiting(tx: AgentTx, head: ItemRow) -> tuple[ItemRow, ...]:
-    queue = attention.ready(tx.view.queue, tx.view.now)
-    if tx.view.more:
-        queue = await tx.waiting(list(REGISTRY), ITEMS_TOLD)
+    queue = await _ready(tx)
     return (head, *(item for item in queue if item.id != head.id))[:ITEMS_TOLD]
+
+
+async def _ready(tx: AgentTx) -> tuple[ItemRow, ...]:
+    """The best of what may be picked, as much of it as a deliberation considers.
+
+    A deliberation begins and ends by the same look: what the next one would not consider ends
+    none.
+    """
+    if tx.view.more:
+        return await tx.waiting(list(REGISTRY), ITEMS_TOLD)
+    return attention.ready(tx.view.queue, tx.view.now)
 
 
 async def _told(tx: AgentTx, items: tuple[ItemRow, ...], origin: str) -> str:

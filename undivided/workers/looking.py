@@ -12,6 +12,7 @@ import logging
 from msgspec import Struct
 
 from undivided.domain.attention import GoOn, Halt, Leave, at_yield_point, session_for
+from undivided.domain.deliberation_prompt import ITEMS_TOLD
 from undivided.domain.endings import stopped_outcome
 from undivided.domain.interrupts import (
     OTHERWISE,
@@ -31,7 +32,7 @@ from undivided.domain.state.item import ItemRow
 from undivided.domain.state.view import AgentView
 from undivided.domain.triage import called_away
 from undivided.store import interrupting
-from undivided.store.flights import QUEUE_SEEN, Flight
+from undivided.store.flights import Flight
 from undivided.store.log import Log
 from undivided.workers.judge import Judge
 from undivided.workers.signals import Signals
@@ -68,7 +69,7 @@ class Looking:
         """The look before a model request; None if the turn goes on here."""
         if step == 0 and flight.turn.flights == 1:
             return Leave() if signals.leaving else None
-        view = await self._log.view(flight.agent.id, QUEUE_SEEN if flight.deliberates else 0)
+        view = await self._view(flight)
         if view.agent is None:
             return None
         match at_yield_point(view.agent, flight.turn.id, signals.leaving):
@@ -85,7 +86,7 @@ class Looking:
 
     async def stopped(self, flight: Flight) -> Outcome | CalledAway:
         """Why a call was broken off: a person asked the turn to stop, or calls it away."""
-        view = await self._log.view(flight.agent.id, QUEUE_SEEN)
+        view = await self._view(flight)
         focus = view.agent.attention if view.agent else None
         by = getattr(focus, "stop_by", None)
         away = _called_away(flight, view) if by is None and flight.deliberates else None
@@ -93,7 +94,7 @@ class Looking:
 
     async def before_call(self, flight: Flight) -> SetAside | CalledAway | None:
         """The look between two calls of a batch: whether the rest is skipped."""
-        view = await self._log.view(flight.agent.id, QUEUE_SEEN if flight.deliberates else 0)
+        view = await self._view(flight)
         if view.agent is None or view.agent.waiting == 0:
             return None
         if flight.deliberates:
@@ -105,6 +106,10 @@ class Looking:
             return None
         weighing = weigh(pairs)
         return None if weighing is None else SetAside(weighing)
+
+    async def _view(self, flight: Flight) -> AgentView:
+        """The agent as it is now; a deliberation sees as much of the queue as it considers."""
+        return await self._log.view(flight.agent.id, ITEMS_TOLD if flight.deliberates else 0)
 
     async def _attend(self, flight: Flight, signals: Signals) -> Outcome | SetAside | None:
         """Deal with what has arrived, until the turn goes on or not."""
