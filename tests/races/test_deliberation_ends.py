@@ -31,7 +31,7 @@ def outlet(log: Log, hand: Hand) -> Outlet:
 
 async def began(stage: Stage) -> s.TurnStarted:
     """The first turn of the history."""
-    first, *_ = await stage.events(s.TurnStarted)
+    first: s.TurnStarted = (await stage.events(s.TurnStarted))[0]
     return first
 
 

@@ -201,10 +201,10 @@ class TestWhoMayUseThem:
             assert (name in there) == (scenario == "deliberation")
 
     def test_a_deliberation_has_only_what_is_meant_for_it(self) -> None:
-        """And the test tools, where there are any."""
+        """Not even the test tools: what has an effect belongs to the turn of an item."""
         there = {tool.name for tool in Tools(test_tools=True).for_context("deliberation", None)}
-        assert not {"sleep", "request_user_approval", "escalate"} & there
-        assert {"notify_user", "update_working_memory", "test_return"} <= there
+        assert not {"sleep", "request_user_approval", "escalate", "test_append"} & there
+        assert {"notify_user", "update_working_memory"} <= there
 
     def test_a_deliberation_can_always_end(self) -> None:
         """Whatever the agent's own list leaves out."""

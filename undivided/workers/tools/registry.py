@@ -31,8 +31,6 @@ class Tools:
         ours = (*BUILT_IN, *PEOPLE, *MAILBOX, *MEMORY, *HEARTBEATS, *TIME)
         registered = (*ours, *tests_too, *more)
         self._tools = {tool.name: tool for tool in registered}
-        tests = {tool.name for tool in TEST_TOOLS} if test_tools else set()
-        self._for_deliberation = DELIBERATION_TOOLS | tests
 
     def for_context(self, context: str, allowed: tuple[str, ...] | None) -> tuple[Tool, ...]:
         """The tools a request of scenario `context` offers, of those `allowed` (None: all).
@@ -44,7 +42,7 @@ class Tools:
             for tool in self._tools.values()
             if context in tool.contexts
             and (allowed is None or tool.name in allowed or tool is COMPLETE_DELIBERATION)
-            and (context != DELIBERATION or tool.name in self._for_deliberation)
+            and (context != DELIBERATION or tool.name in DELIBERATION_TOOLS)
         )
 
     def resolve(
