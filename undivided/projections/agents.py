@@ -69,14 +69,23 @@ def reduce(row: AgentRow | None, recorded: Recorded) -> AgentRow | None:
             return replace(row, waiting=row.waiting - 1, changed_at=at)
         case t.TriageBegan() | t.TriageApplied():
             return _triaging(row, event, at)
-        case i.ItemCancelled() if not _in_focus(row, event.turn_id):
+        case i.ItemCancelled() if not _in_focus(row, event.item_id):
             return replace(row, waiting=row.waiting - 1, changed_at=at)
         case _:
             return _attending(row, recorded)
 
 
-def _in_focus(row: AgentRow, turn_id: str | None) -> bool:
-    return not isinstance(row.attention, Idle) and row.attention.turn_id == turn_id
+def _in_focus(row: AgentRow, item_id: str) -> bool:
+    return not isinstance(row.attention, Idle) and item_id in row.attention.item_ids
+
+
+def _without(row: AgentRow, item_id: str, at: datetime) -> AgentRow:
+    """The agent without one of the items in focus; with the last of them the turn is over."""
+    focus = row.attention
+    others = () if isinstance(focus, Idle) else tuple(i for i in focus.item_ids if i != item_id)
+    if isinstance(focus, Idle) or not others:
+        return replace(row, attention=Idle(at), changed_at=at)
+    return replace(row, attention=replace(focus, item_ids=others), changed_at=at)
 
 
 def _attending(row: AgentRow, recorded: Recorded) -> AgentRow:
@@ -98,7 +107,7 @@ def _attending(row: AgentRow, recorded: Recorded) -> AgentRow:
         case f.FocusAnswered() if isinstance(focus, Suspended) and focus.turn_id == event.turn_id:
             return replace(row, attention=replace(focus, answer=event.content), changed_at=at)
         case i.ItemCompleted() | i.ItemDeadLettered() | i.ItemCancelled():
-            return replace(row, attention=Idle(at), changed_at=at)
+            return _without(row, event.item_id, at)
         case i.ItemRequeued():
             return replace(row, attention=Idle(at), waiting=row.waiting + 1, changed_at=at)
         case f.FocusSuspended() if not isinstance(focus, Idle):
