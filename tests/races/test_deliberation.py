@@ -350,3 +350,27 @@ async def test_168_a_burst_is_one_item_before_anything_is_considered(
     assert "first" in request.newest_input
     assert "second" in request.newest_input
     assert await stage.events(t.TriageBegan) == []
+
+
+async def test_a_batch_that_is_stopped_is_counted_right(
+    log: Log, stage: Stage, settings: Settings
+) -> None:
+    """All its items are cancelled with it, and none of those that wait."""
+    await create(log, "ada")
+    ids = await several(log, 3)
+    async with hired(settings) as hand:
+        hand.model.calls = [
+            plan(process_item_ids=list(ids)), [("test_return", {"value": "x"})],
+        ]  # fmt: skip
+        at_work = await hand.at_the_model("ada")
+        hand.model.gate.set()
+        hand.model.gate.clear()
+        hand.model.busy.clear()
+        await hand.model.busy.wait()
+        later = await send(log, "heartbeat", "later")
+        _, batch = await stage.events(s.TurnStarted)
+        await stop_turn(Outlet(log, hand.bell, hand.hints), batch.session_id, BY)
+        hand.model.gate.set()
+        await at_work
+    assert await statuses(stage) == {**dict.fromkeys(ids, "cancelled"), later: "completed"}
+    assert await stage.ask("SELECT waiting, attention_state FROM agents") == [(0, "idle")]
