@@ -1,6 +1,11 @@
-"""Turns that were set aside, beside real turns: nothing takes their item, or their number."""
+"""Turns that were set aside, beside real turns: nothing takes their item, or their number.
+
+And what else is not to hold an agent up: a pause, a stop in the middle of a batch of calls.
+"""
 
 from __future__ import annotations
+
+import asyncio
 
 from tests.races.hand import hired
 from tests.races.staging import Stage
@@ -9,7 +14,13 @@ from tests.races.test_set_aside import outlet
 from tests.support.lives import BY, begin, create, response
 from undivided.domain.approvals import AskPerson
 from undivided.domain.events.items import ItemMerged, ItemPicked
-from undivided.domain.events.sessions import TurnEnded, TurnPreempted, TurnStarted
+from undivided.domain.events.sessions import (
+    ToolCallFinished,
+    TurnEnded,
+    TurnPreempted,
+    TurnStarted,
+)
+from undivided.domain.outcomes import Cancelled, Completed
 from undivided.store import acting, landing
 from undivided.store.commands import agents
 from undivided.store.log import Log
@@ -74,3 +85,22 @@ async def test_turns_of_one_session_are_numbered_one_after_the_other(
     started = await stage.events(TurnStarted)
     assert len({one.session_id for one in started}) == 1
     assert [(one.input, one.index) for one in started] == [("work", 0), ("hello", 1), ("again", 2)]
+
+
+async def test_a_stop_comes_between_the_calls_of_a_batch(
+    log: Log, stage: Stage, settings: Settings
+) -> None:
+    """Also where something waits that it would be set aside for: it ends, and that is next."""
+    await create(log, "ada")
+    await send(log, "system_event", "work")
+    async with hired(settings) as hand, asyncio.timeout(20):
+        hand.model.calls = [[RETURN, RETURN]]
+        at_work = await hand.at_the_model("ada")
+        await agents.cancel_processing(outlet(hand), "ada", BY)
+        await send(log, "human_chat", "hello", sender="bob", role="user")
+        hand.model.gate.set()
+        await at_work
+        assert hand.model.inputs() == ["work", "hello"]
+    results = [one.resolution for one in await stage.events(ToolCallFinished)]
+    assert results == ["returned", "skipped"]
+    assert [type(one.outcome) for one in await stage.events(TurnEnded)] == [Cancelled, Completed]

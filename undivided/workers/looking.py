@@ -92,10 +92,15 @@ class Looking:
         away = _called_away(flight, view) if by is None and flight.deliberates else None
         return away or stopped_outcome(by or "a person")
 
-    async def before_call(self, flight: Flight) -> SetAside | CalledAway | None:
+    async def before_call(self, flight: Flight) -> Outcome | SetAside | CalledAway | None:
         """The look between two calls of a batch: whether the rest is skipped."""
         view = await self._view(flight)
-        if view.agent is None or view.agent.waiting == 0:
+        if view.agent is None:
+            return None
+        match at_yield_point(view.agent, flight.turn.id, draining=False):
+            case Halt(by=by):
+                return stopped_outcome(by)
+        if view.agent.waiting == 0:
             return None
         if flight.deliberates:
             return _called_away(flight, view)
