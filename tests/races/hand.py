@@ -10,6 +10,7 @@ from undivided.domain.dialogue import ModelReply, ModelRequest, ToolCall, Usage,
 from undivided.domain.errors import ModelFailed
 from undivided.domain.scenarios import JUDGE
 from undivided.domain.script import completed
+from undivided.store.commands.outlet import Outlet
 from undivided.store.config import default_config
 from undivided.store.database import Database
 from undivided.store.doorbell import Doorbell
@@ -21,6 +22,7 @@ from undivided.store.settings import Settings
 from undivided.workers.attend import Attendant
 from undivided.workers.drive import Driver
 from undivided.workers.model import Models
+from undivided.workers.tools.messages import messaging
 from undivided.workers.tools.registry import Tools
 from undivided.workers.tools.time import BACKGROUND_EXEC
 
@@ -93,7 +95,9 @@ class Hand:
     def __init__(self, log: Log, locks: LockConnection, hints: Hints) -> None:
         self.log, self.locks, self.hints = log, locks, hints
         self.model, self.bell = Model(), Bell()
-        driver = Driver(log, self.model, Tools(test_tools=True, more=(BACKGROUND_EXEC,)), hints)
+        self.outlet = Outlet(log, self.bell, hints)
+        tools = Tools(test_tools=True, more=(*messaging(self.outlet), BACKGROUND_EXEC))
+        driver = Driver(log, self.model, tools, hints)
         self.attendant = Attendant(log, locks, driver, self.bell)
 
     async def attend(self, agent_id: str) -> None:

@@ -19,14 +19,16 @@ from tests.races.hand import Hand, hired
 from tests.races.staging import Stage
 from tests.races.test_interrupts import send
 from tests.support.lives import BY, create
-from undivided.domain.callbacks import Asking, AwaitReply, Ended, RunInBackground, background, reply
+from undivided.domain.callbacks import Asking, Ended, RunInBackground, background, reply
 from undivided.domain.events import callbacks as c
-from undivided.domain.events.items import StimulusAccepted
+from undivided.domain.events.items import Payload, Sender, StimulusAccepted
 from undivided.domain.events.sessions import ToolCallFinished, TurnStarted
+from undivided.domain.mailbox import Accept
 from undivided.domain.messaging import CONVERSATION_ID
 from undivided.domain.state.callback import CallbackRow
 from undivided.store.commands import callbacks
-from undivided.store.commands.outlet import Outlet
+from undivided.store.commands.accepting import accept_stimuli
+from undivided.store.fresh import fresh_id
 from undivided.store.log import Log
 from undivided.store.settings import Settings
 from undivided.workers.background.processes import Processes
@@ -45,7 +47,7 @@ def processes(tmp_path: Path) -> Processes:
 async def worker(settings: Settings, processes: Processes) -> AsyncIterator[tuple[Hand, Timers]]:
     """A worker and its timers."""
     async with hired(settings) as hand:
-        yield hand, Timers(Outlet(hand.log, hand.bell, hand.hints), processes)
+        yield hand, Timers(hand.outlet, processes)
 
 
 async def ticking(timers: Timers, stage: Stage, kind: type[Any]) -> Any:
@@ -91,7 +93,7 @@ class TestWakeups:
             ]
             await hand.attend("ada")
             due = await callbacks.due_wakeups(log)
-            outlet = Outlet(log, hand.bell, hand.hints)
+            outlet = hand.outlet
             fired = await asyncio.gather(*(callbacks.fire(outlet, due[0]) for _ in range(4)))
             assert sorted(fired) == [False, False, False, True]
             await timers.tick()
@@ -336,7 +338,7 @@ class TestReplies:
     ) -> None:
         """Its callback is gone, and a second reply is a message like any other."""
         await create(log, "ada", coalesceWindowMs=0)
-        asked = reply(AwaitReply("c1", "reply of bob", ""), Asking("ada", "t", "ses_ada", "a2a_1"))
+        asked = reply("c1", "reply of bob", Asking("ada", "t", "ses_ada", "a2a_1"))
         assert (asked.delivery, asked.timeout_s, asked.correlation_id) == ("in_session", 1800, "c1")
         await send(log, "human_chat", "ask bob", role="user", sender="eve")
         async with worker(settings, processes) as (hand, _):
@@ -344,7 +346,7 @@ class TestReplies:
             async with log.locked("ada") as tx:
                 await tx.append([tx.addition(asked)], BY)
             for text in ("[conversation:c1] it is done", "[conversation:c1] and more"):
-                await accept(log, hand, text)
+                await accept(hand, text)
                 await hand.attend("ada")
         began = await stage.events(TurnStarted)
         assert [one.session_id == "ses_ada" for one in began] == [True, True, False]
@@ -358,28 +360,21 @@ class TestReplies:
         """The same name, another agent's conversation."""
         for agent_id in ("ada", "bob"):
             await create(log, agent_id)
-            event = reply(
-                AwaitReply("c1", "", ""), Asking(agent_id, "t", "ses_x", f"a2a_{agent_id}")
-            )
+            event = reply("c1", "", Asking(agent_id, "t", "ses_x", f"a2a_{agent_id}"))
             async with log.locked(agent_id) as tx:
                 await tx.append([tx.addition(event)], BY)
         async with worker(settings, processes) as (hand, _):
-            await accept(log, hand, "[conversation:c1] for ada")
-            await accept(log, hand, "[conversation:c2] unknown")
+            await accept(hand, "[conversation:c1] for ada")
+            await accept(hand, "[conversation:c2] unknown")
         assert dict(await rows(stage)) == {"a2a_ada": "resolved", "a2a_bob": "pending"}
 
 
-async def accept(log: Log, hand: Hand, text: str) -> None:
+async def accept(hand: Hand, text: str) -> None:
     """A message from bob reaches ada, as a real producer would send it."""
-    from undivided.domain.events.items import Payload, Sender
-    from undivided.domain.mailbox import Accept
-    from undivided.store.commands.accepting import accept_stimuli
-    from undivided.store.fresh import fresh_id
-
     command = Accept(
         item_id=fresh_id("mbx"), source_type="a2a_message",
         payload=Payload(text, extra={"channelKey": "dm:a2a:ada:bob"}),
         sender=Sender("bob", None, "agent"),
     )  # fmt: skip
     assert CONVERSATION_ID not in command.payload.extra
-    await accept_stimuli(Outlet(log, hand.bell, hand.hints), "ada", [command], BY)
+    await accept_stimuli(hand.outlet, "ada", [command], BY)

@@ -27,7 +27,6 @@ from undivided.domain.events.items import (
 from undivided.domain.outcomes import Cancelled, Completed, Failed
 from undivided.domain.plans import Plan
 from undivided.domain.why.story import tell
-from undivided.store.commands.outlet import Outlet
 from undivided.store.commands.sessions import stop_turn
 from undivided.store.log import Log
 from undivided.store.queries.items import item
@@ -298,7 +297,7 @@ async def test_a_stopped_deliberation_leaves_it_to_order(
     async with hired(settings) as hand:
         at_work = await hand.at_the_model("ada")
         (began,) = await stage.events(s.TurnStarted)
-        outlet = Outlet(log, hand.bell, hand.hints)
+        outlet = hand.outlet
         await stop_turn(outlet, began.session_id, BY)
         hand.attendant.stop_turn(began.turn_id)
         hand.model.gate.set()
@@ -369,7 +368,7 @@ async def test_a_batch_that_is_stopped_is_counted_right(
         await hand.model.busy.wait()
         later = await send(log, "heartbeat", "later")
         _, batch = await stage.events(s.TurnStarted)
-        await stop_turn(Outlet(log, hand.bell, hand.hints), batch.session_id, BY)
+        await stop_turn(hand.outlet, batch.session_id, BY)
         hand.model.gate.set()
         await at_work
     assert await statuses(stage) == {**dict.fromkeys(ids, "cancelled"), later: "completed"}

@@ -9,7 +9,7 @@ import asyncio
 
 import pytest
 
-from tests.races.hand import Hand, hired
+from tests.races.hand import hired
 from tests.races.staging import Stage
 from tests.races.test_deliberation import plan, several, statuses
 from tests.races.test_interrupts import send
@@ -20,13 +20,8 @@ from undivided.domain.events import sessions as s
 from undivided.domain.events import triage as t
 from undivided.domain.outcomes import Failed, Interrupted, TimedOut
 from undivided.store.commands import agents, sessions
-from undivided.store.commands.outlet import Outlet
 from undivided.store.log import Log
 from undivided.store.settings import Settings
-
-
-def outlet(log: Log, hand: Hand) -> Outlet:
-    return Outlet(log, hand.bell, hand.hints)
 
 
 async def began(stage: Stage) -> s.TurnStarted:
@@ -49,14 +44,14 @@ async def test_while_an_agent_deliberates_it_is_deciding_and_neither_it_nor_the_
         assert attention_state(row) == "deciding"
         session = (await began(stage)).session_id
         with pytest.raises(Rejected, match="stop it first"):
-            await sessions.end(outlet(log, hand), session, "archived", BY)
+            await sessions.end(hand.outlet, session, "archived", BY)
         with pytest.raises(Rejected, match="stop it first"):
-            await sessions.end(outlet(log, hand), session, "deleted", BY)
+            await sessions.end(hand.outlet, session, "deleted", BY)
         with pytest.raises(Rejected):
-            await agents.delete(outlet(log, hand), "ada", BY)
+            await agents.delete(hand.outlet, "ada", BY)
         hand.model.gate.set()
         await at_work
-        await sessions.end(outlet(log, hand), session, "deleted", BY)
+        await sessions.end(hand.outlet, session, "deleted", BY)
     assert set((await statuses(stage)).values()) == {"completed"}
 
 
@@ -69,11 +64,11 @@ async def test_a_paused_agent_carries_its_plan_out_and_turns_to_nothing(
     async with hired(settings) as hand:
         hand.model.calls = [plan(process_item_ids=[ids[1], ids[2]], drop_item_ids=[ids[0]])]
         at_work = await hand.at_the_model("ada")
-        await agents.pause(outlet(log, hand), "ada", BY)
+        await agents.pause(hand.outlet, "ada", BY)
         hand.model.gate.set()
         await at_work
         assert await statuses(stage) == {ids[0]: "dropped", ids[1]: "queued", ids[2]: "queued"}
-        await agents.start(outlet(log, hand), "ada", BY)
+        await agents.start(hand.outlet, "ada", BY)
         await hand.attend("ada")
     assert set((await statuses(stage)).values()) == {"dropped", "completed"}
 
@@ -86,12 +81,12 @@ async def test_a_stopped_agent_loses_nothing_of_what_it_considered(
     await several(log, 3)
     async with hired(settings) as hand:
         at_work = await hand.at_the_model("ada")
-        await agents.stop(outlet(log, hand), "ada", BY)
+        await agents.stop(hand.outlet, "ada", BY)
         hand.attendant.stop_turn((await began(stage)).turn_id)
         await at_work
         assert set((await statuses(stage)).values()) == {"queued"}
         hand.model.gate.set()
-        await agents.start(outlet(log, hand), "ada", BY)
+        await agents.start(hand.outlet, "ada", BY)
         await hand.attend("ada")
         assert hand.model.inputs()[1:] == ["work 0", "work 1", "work 2"]
     first, *_ = await stage.events(s.TurnEnded)

@@ -40,7 +40,7 @@ DAY_S = 86_400.0
 
 
 def outlet(hand: Hand) -> Outlet:
-    return Outlet(hand.log, hand.bell, hand.hints)
+    return hand.outlet
 
 
 async def born(log: Log, agent_id: str = "ada", **policy: Any) -> None:

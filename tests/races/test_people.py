@@ -40,7 +40,7 @@ def telling(**more: object) -> Call:
 
 
 def outlet(hand: Hand) -> Outlet:
-    return Outlet(hand.log, hand.bell, hand.hints)
+    return hand.outlet
 
 
 async def impatient(log: Log, **policy: Any) -> None:

@@ -18,7 +18,6 @@ from undivided.domain.events.items import ItemPicked, ItemRequeued
 from undivided.domain.events.sessions import TurnEnded, TurnResumed
 from undivided.domain.outcomes import Completed, Interrupted, TimedOut
 from undivided.store.commands import agents
-from undivided.store.commands.outlet import Outlet
 from undivided.store.log import Log
 from undivided.store.settings import Settings
 
@@ -106,7 +105,7 @@ class TestStopped:
         await create(log, "ada")
         await accept(log, "ada", "one")
         async with hired(settings) as hand:
-            outlet = Outlet(log, hand.bell, hand.hints)
+            outlet = hand.outlet
             at_work = await hand.at_the_model("ada")
             await agents.stop(outlet, "ada", BY)
             (turn_id,) = (await hand.locks.sweep(30, 8)).stops

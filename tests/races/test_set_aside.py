@@ -45,7 +45,7 @@ async def preempted(
 
 
 def outlet(hand: Hand) -> Outlet:
-    return Outlet(hand.log, hand.bell, hand.hints)
+    return hand.outlet
 
 
 async def test_it_can_be_stopped(log: Log, stage: Stage, settings: Settings) -> None:

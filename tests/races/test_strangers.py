@@ -16,7 +16,6 @@ from undivided.domain.recorded import Meta
 from undivided.domain.waits import Sleep
 from undivided.store import landing
 from undivided.store.commands import agents
-from undivided.store.commands.outlet import Outlet
 from undivided.store.flights import QUEUE_SEEN
 from undivided.store.fresh import fresh_id
 from undivided.store.log import Log
@@ -167,7 +166,7 @@ class TestASmallPool:
     async def test_many_deletions_on_one_connection(self, stage: Stage, settings: Settings) -> None:
         """C40: the items that wait are read on the connection that holds the lock."""
         async with hired(settings, connections=1) as hand:
-            outlet = Outlet(hand.log, hand.bell, hand.hints)
+            outlet = hand.outlet
             for number in range(5):
                 await create(hand.log, f"a{number}")
                 await accept(hand.log, f"a{number}", "one")

@@ -15,15 +15,14 @@ from tests.races.staging import Stage
 from tests.races.test_callbacks import over, registered, rows, ticking, worker
 from tests.races.test_interrupts import send
 from tests.support.lives import BY, accept, create
-from undivided.domain.callbacks import Asking, AwaitReply, ScheduleWakeup, reply, wakeup
+from undivided.domain.callbacks import Asking, ScheduleWakeup, reply, wakeup
 from undivided.domain.events import callbacks as c
 from undivided.domain.events.catalogue import Event
 from undivided.domain.events.heartbeats import HeartbeatEnqueued
 from undivided.domain.events.items import StimulusAccepted
 from undivided.domain.events.sessions import ToolCallFinished
-from undivided.store.acts import callbacks as acts
 from undivided.store.commands import agents
-from undivided.store.commands.outlet import Outlet
+from undivided.store.commands import callbacks as commands
 from undivided.store.log import Log
 from undivided.store.settings import Settings
 from undivided.workers.background.processes import Processes
@@ -125,7 +124,7 @@ class TestDeletedAgents:
         await create(log, "ada")
         await registered(log, f"echo x >> {tmp_path}/witness")
         async with worker(settings, processes) as (hand, timers):
-            await agents.delete(Outlet(log, hand.bell, hand.hints), "ada", BY)
+            await agents.delete(hand.outlet, "ada", BY)
             await timers.tick()
         assert not (tmp_path / "witness").exists()
         assert await rows(stage) == [("bg_1", "cancelled")]
@@ -141,7 +140,7 @@ class TestDeletedAgents:
         await processes.start(row)
         child = int(await asyncio.to_thread(gate.read_text))
         async with worker(settings, processes) as (hand, timers):
-            await agents.delete(Outlet(log, hand.bell, hand.hints), "ada", BY)
+            await agents.delete(hand.outlet, "ada", BY)
             await ticking(timers, stage, c.CallbackCancelled)
         assert not Path(f"/proc/{child}").exists() or "Z" in Path(f"/proc/{child}/stat").read_text()
         assert list((tmp_path / "runs").iterdir()) == []
@@ -151,10 +150,10 @@ class TestDeletedAgents:
     ) -> None:
         """In the append that ends the agent."""
         await create(log, "ada")
-        asked = reply(AwaitReply("c1", "reply of bob", ""), Asking("ada", "t", "ses_1", "a2a_1"))
+        asked = reply("c1", "reply of bob", Asking("ada", "t", "ses_1", "a2a_1"))
         await append(log, "ada", due(log, "ada", "wake_1"), asked)
         async with hired(settings) as hand:
-            await agents.delete(Outlet(log, hand.bell, hand.hints), "ada", BY)
+            await agents.delete(hand.outlet, "ada", BY)
         assert sorted(await rows(stage)) == [("a2a_1", "cancelled"), ("wake_1", "cancelled")]
 
 
@@ -166,9 +165,9 @@ class TestLimits:
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:  # fmt: skip
         """A reply that never comes stays overdue for ever; what is pending counts."""
-        monkeypatch.setattr(acts, "PENDING_AT_MOST", 1)
+        monkeypatch.setattr(commands, "PENDING_AT_MOST", 1)
         await create(log, "ada")
-        asked = reply(AwaitReply("c1", "reply of bob", ""), Asking("ada", "t", "ses_1", "a2a_1"))
+        asked = reply("c1", "reply of bob", Asking("ada", "t", "ses_1", "a2a_1"))
         told = HeartbeatEnqueued(
             agent_id="ada", item_id="mbx_1", by="timer", fingerprint="", next_at=None,
             overdue=("a2a_1",),

@@ -14,7 +14,6 @@ from undivided.domain.mailbox import Accept
 from undivided.domain.recorded import Meta
 from undivided.store.commands import agents
 from undivided.store.commands.accepting import accept_stimuli
-from undivided.store.commands.outlet import Outlet
 from undivided.store.fresh import fresh_id
 from undivided.store.log import Log
 from undivided.store.settings import Settings
@@ -41,7 +40,7 @@ class TestTheEndOfATurn:
         await accept(log, "ada", "one")
         async with hired(settings) as hand:
             at_work = await hand.at_the_model("ada")
-            outlet = Outlet(log, hand.bell, hand.hints)
+            outlet = hand.outlet
             await accept_stimuli(outlet, "ada", [stimulus("two")], BY)
             assert hand.bell.rung == []
             hand.model.gate.set()
@@ -71,7 +70,7 @@ class TestTheEndOfATurn:
         await accept(log, "ada", "one")
         flight = await begin(log, "ada")
         async with hired(settings) as hand:
-            outlet = Outlet(log, hand.bell, hand.hints)
+            outlet = hand.outlet
             async with stage.holding("agent:ada"):
                 ending = await stage.begin_waiting(answer(log, flight, "so"))
                 producer = await stage.begin_waiting(
@@ -86,7 +85,7 @@ class TestTheEndOfATurn:
     async def test_at_any_time(self, log: Log, stage: Stage, settings: Settings) -> None:
         """C01: many agents, each with a message that comes while its turn runs its course."""
         async with hired(settings) as hand:
-            outlet = Outlet(log, hand.bell, hand.hints)
+            outlet = hand.outlet
 
             async def one(number: int) -> None:
                 agent = f"a{number}"
@@ -215,7 +214,7 @@ class TestLifeAndWork:
         await create(log, "ada")
         await accept(log, "ada", "one")
         async with hired(settings) as hand:
-            outlet = Outlet(log, hand.bell, hand.hints)
+            outlet = hand.outlet
             at_work = await hand.at_the_model("ada")
             await agents.stop(outlet, "ada", BY)
             await agents.start(outlet, "ada", BY)

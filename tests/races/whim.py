@@ -19,7 +19,6 @@ from undivided.domain.state.agent import Focused
 from undivided.domain.stimuli import SenderRole
 from undivided.store.commands import agents, approvals, sessions
 from undivided.store.commands.accepting import accept_stimuli
-from undivided.store.commands.outlet import Outlet
 from undivided.store.fresh import fresh_id
 from undivided.store.settling import settle_approvals
 
@@ -42,7 +41,7 @@ class World:
     def __init__(self, hand: Hand, agent_id: str, random: Random) -> None:
         self.agent_id, self.random, self.items = agent_id, random, list[str]()
         self.log = hand.log
-        self._outlet = Outlet(hand.log, hand.bell, hand.hints)
+        self._outlet = hand.outlet
 
     async def happens(self) -> None:
         """One thing; most often something new arrives."""

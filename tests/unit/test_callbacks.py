@@ -14,7 +14,6 @@ from tests.support.events import BEGAN
 from undivided.domain.callbacks import (
     ALL_AT_MOST,
     Asking,
-    AwaitReply,
     CancelWakeup,
     Ended,
     RunInBackground,
@@ -203,6 +202,6 @@ class TestMessages:
 
     def test_188_a_reply_is_expected_for_half_an_hour(self) -> None:
         """In the session that asked."""
-        row = folded(reply(AwaitReply("conv_1", "reply of bob", ""), ASKING))
+        row = folded(reply("conv_1", "reply of bob", ASKING))
         assert (row.type, row.delivery, row.timeout_s) == ("a2a_reply", "in_session", 1800)
         assert (row.correlation_id, row.origin_session_id) == ("conv_1", "ses_ada")

@@ -40,6 +40,8 @@ ALL_AT_MOST = 20
 LABEL_CUT, COMMAND_CUT = 120, 80
 GENERIC_NOTE = "Scheduled wakeup"
 LONGEST_S = 366 * 86_400.0
+PENDING_AT_MOST = 1000
+"""Callbacks that one agent can have pending; what it was told is overdue may never come."""
 
 
 class ScheduleWakeup(Act, frozen=True):
@@ -66,12 +68,11 @@ class RunInBackground(Act, frozen=True):
     limit_s: float
 
 
-class AwaitReply(Act, frozen=True):
-    """Hear another agent's reply in the session that asked; `content` is what the model reads."""
+class Unsent(Act, frozen=True):
+    """The message whose reply was awaited was refused; `why` is what the model reads."""
 
-    correlation_id: str
-    note: str
-    content: str
+    callback_id: str
+    why: str
 
 
 class Asking(Struct, frozen=True):
@@ -123,12 +124,12 @@ def background(act: RunInBackground, asking: Asking, host: str) -> CallbackRegis
     )  # fmt: skip
 
 
-def reply(act: AwaitReply, asking: Asking) -> CallbackRegistered:
-    """Register another agent's reply."""
+def reply(conversation_id: str, note: str, asking: Asking) -> CallbackRegistered:
+    """Register another agent's reply: the next message of the conversation."""
     return CallbackRegistered(
         agent_id=asking.agent_id, callback_id=asking.callback_id, type="a2a_reply",
         delivery="in_session", origin_session_id=asking.session_id, turn_id=asking.turn_id,
-        note=act.note, correlation_id=act.correlation_id, timeout_s=REPLY_PATIENCE_S,
+        note=note, correlation_id=conversation_id, timeout_s=REPLY_PATIENCE_S,
     )  # fmt: skip
 
 

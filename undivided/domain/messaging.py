@@ -24,6 +24,11 @@ def conversation_of(idempotency_key: str) -> str:
     return f"conv_{digest((idempotency_key, 'conversation'))}"
 
 
+def awaiting_of(idempotency_key: str) -> str:
+    """The callback that awaits the reply to a message."""
+    return f"a2a_{digest((idempotency_key, 'reply'))}"
+
+
 def message(sender: Sender, to: str, text: str, conversation_id: str, key: str) -> Accept:
     """A message from one agent to another; the same `key` is the same message."""
     return Accept(

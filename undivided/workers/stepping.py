@@ -114,6 +114,7 @@ class Steps:
         context = ToolContext(
             agent_id=flight.agent.id, session_id=turn.session_id, turn_id=turn.id,
             call_id=call.id, idempotency_key=key, now=self._log.database.clock.now(),
+            meta=flight.meta,
         )  # fmt: skip
         timeout_s = min(flight.agent.policy.tool_timeout_s, self._left_s(flight))
         outcome = await signals.run(

@@ -14,9 +14,9 @@ from undivided.api.routes.mailbox import known
 from undivided.api.shapes.accepted import AcceptedItem
 from undivided.api.shapes.heartbeat import heartbeat_shape
 from undivided.api.shapes.items import times_of
+from undivided.domain.callbacks import PENDING_AT_MOST
 from undivided.domain.errors import Invalid
 from undivided.domain.recorded import Meta
-from undivided.store.acts.callbacks import PENDING_AT_MOST
 from undivided.store.commands.heartbeats import AskedFor, ask_for_beat, ask_for_report
 from undivided.store.commands.outlet import Outlet
 from undivided.store.queries import heartbeat as queries

@@ -56,7 +56,7 @@ class CallbackResolved(Value, frozen=True, kw_only=True):
     """What was waited for is there, and reached the mailbox as `item_ids`.
 
     `vanished`: its process is gone and nobody knows how it ended. `late`: the agent had been told
-    already that it was overdue. `missed` slots of a wakeup brought nothing.
+    already that it was overdue.
     """
 
     agent_id: str
@@ -65,7 +65,6 @@ class CallbackResolved(Value, frozen=True, kw_only=True):
     item_ids: tuple[str, ...]
     late: bool = False
     exit_code: int | None = None
-    missed: int = 0
 
 
 class CallbackCancelled(Value, frozen=True, kw_only=True):

@@ -7,30 +7,26 @@ import socket
 from undivided.domain import callbacks
 from undivided.domain.callbacks import (
     Asking,
-    AwaitReply,
     CancelWakeup,
     RunInBackground,
     ScheduleWakeup,
+    Unsent,
     told,
 )
-from undivided.domain.errors import Invalid
+from undivided.domain.errors import Full, Invalid
 from undivided.domain.state.callback import CallbackRow
 from undivided.store.acts.doing import Doing, Done, refused
-from undivided.store.database import TENANT
+from undivided.store.commands.callbacks import refuse_more
 from undivided.store.flights import Flight
 from undivided.store.fresh import fresh_id
 from undivided.store.log import AgentTx
 
-PENDING_AT_MOST = 1000
-"""Callbacks that one agent can have pending; what it was told is overdue may never come."""
-
 
 async def _schedule(tx: AgentTx, flight: Flight, act: ScheduleWakeup) -> Done:
-    if await _pending(tx) >= PENDING_AT_MOST:
-        return refused(f"{PENDING_AT_MOST} callbacks are pending already; cancel some first")
     try:
+        await refuse_more(tx)
         event = callbacks.wakeup(act, _asking(flight, "wake"), tx.view.now)
-    except Invalid as wrong:
+    except (Full, Invalid) as wrong:
         return refused(str(wrong))
     wake_at = event.wake_at.isoformat() if event.wake_at else None
     content = told(status="scheduled", wakeup_id=event.callback_id, wake_at=wake_at)
@@ -48,26 +44,19 @@ async def _cancel(tx: AgentTx, flight: Flight, act: CancelWakeup) -> Done:
 
 async def _start(tx: AgentTx, flight: Flight, act: RunInBackground) -> Done:
     """Registered first and started after: a crash in between leaves it to the host's workers."""
-    if await _pending(tx) >= PENDING_AT_MOST:
-        return refused(f"{PENDING_AT_MOST} callbacks are pending already")
+    try:
+        await refuse_more(tx)
+    except Full as full:
+        return refused(str(full))
     event = callbacks.background(act, _asking(flight, "bg"), socket.gethostname())
     content = told(status="running", callback_id=event.callback_id, command=act.command)
     return Done(content=content, events=(event,))
 
 
-async def _await(_tx: AgentTx, flight: Flight, act: AwaitReply) -> Done:
-    event = callbacks.reply(act, _asking(flight, "a2a"))
-    return Done(content=act.content, events=(event,))
-
-
-async def _pending(tx: AgentTx) -> int:
-    cursor = await tx.connection.execute(
-        "SELECT count(*) FROM callbacks c WHERE c.tenant = %s AND c.agent_id = %s"
-        " AND c.status = 'pending'",
-        (TENANT, tx.agent.id),
-    )
-    row = await cursor.fetchone()
-    return int(row[0]) if row else 0
+async def _unsent(tx: AgentTx, flight: Flight, act: Unsent) -> Done:
+    row: CallbackRow | None = await tx.row("callbacks", act.callback_id)
+    event = None if row is None else callbacks.cancelled(row, flight.agent.id)
+    return Done(content=act.why, events=(event,) if event else (), failed=True)
 
 
 def _asking(flight: Flight, prefix: str) -> Asking:
@@ -77,4 +66,4 @@ def _asking(flight: Flight, prefix: str) -> Asking:
 SCHEDULING = Doing(_schedule)
 CANCELLING = Doing(_cancel)
 STARTING = Doing(_start)
-AWAITING = Doing(_await)
+UNSENT = Doing(_unsent)

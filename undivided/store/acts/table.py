@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from undivided.domain.approvals import AskPerson
-from undivided.domain.callbacks import AwaitReply, CancelWakeup, RunInBackground, ScheduleWakeup
+from undivided.domain.callbacks import CancelWakeup, RunInBackground, ScheduleWakeup, Unsent
 from undivided.domain.interval import SetHeartbeatInterval
 from undivided.domain.mailbox_tools import CheckMailbox, DeferItem, DropItem, PrioritizeItem
 from undivided.domain.memory import (
@@ -39,6 +39,6 @@ ACTS: dict[type[Act], Doing] = {
     ScheduleWakeup: callbacks.SCHEDULING,
     CancelWakeup: callbacks.CANCELLING,
     RunInBackground: callbacks.STARTING,
-    AwaitReply: callbacks.AWAITING,
+    Unsent: callbacks.UNSENT,
     SetHeartbeatInterval: heartbeat.SETTING_INTERVAL,
 }

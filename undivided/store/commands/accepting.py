@@ -66,8 +66,9 @@ async def accept_stimuli(
                 return await _accepted_before(tx, effect)
             for session_id in sessions:
                 _check_session((await tx.session(session_id)).row, tx.agent)
-            waiting = await tx.can_be_joined(keys) if keys else {}
             replies = await as_replies(tx, commands)
+            keys = _keys(replies.commands)
+            waiting = await tx.can_be_joined(keys) if keys else {}
             appended = await _append(tx, replies.commands, meta, waiting, replies.events)
         return _accepted(outlet, tx, appended)
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from undivided.domain import callbacks
 from undivided.domain.agents import AGENT_DELETED
-from undivided.domain.callbacks import ALL_AT_MOST, Ended
+from undivided.domain.callbacks import ALL_AT_MOST, PENDING_AT_MOST, Ended
 from undivided.domain.errors import Full, NotFound
 from undivided.domain.events.catalogue import Event
 from undivided.domain.mailbox import Accept, accept
@@ -46,6 +46,9 @@ SELECT to_jsonb(c)::text FROM callbacks c
  WHERE c.tenant = %s AND c.agent_id = %s AND c.type <> 'background_exec'
    AND c.status IN ('pending', 'timed_out')
  ORDER BY c.registered_at, c.id"""
+_PENDING = """
+SELECT count(*) FROM callbacks c
+ WHERE c.tenant = %s AND c.agent_id = %s AND c.status = 'pending'"""
 
 
 class Kept(Struct, frozen=True):
@@ -113,6 +116,18 @@ async def abandon(outlet: Outlet, seen: CallbackRow) -> bool:
             return False
         await tx.append([tx.addition(event)], _caused_by(seen))
     return True
+
+
+async def refuse_more(tx: AgentTx) -> None:
+    """Refuse another callback of an agent that has too many pending.
+
+    Raises:
+        Full: it has.
+    """
+    cursor = await tx.connection.execute(_PENDING, (TENANT, tx.agent.id))
+    row = await cursor.fetchone()
+    if row is not None and row[0] >= PENDING_AT_MOST:
+        raise Full(f"{PENDING_AT_MOST} callbacks are pending already; let some come first")
 
 
 async def given_up(tx: AgentTx) -> tuple[Event, ...]:

@@ -8,11 +8,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from undivided.domain import callbacks
-from undivided.domain.events.callbacks import CallbackResolved
+from undivided.domain.events.callbacks import CallbackRegistered, CallbackResolved
 from undivided.domain.mailbox import Accept
 from undivided.domain.messaging import conversations
+from undivided.domain.recorded import Meta
 from undivided.domain.state.callback import CallbackRow
 from undivided.store.codec import row_decoder
+from undivided.store.commands.callbacks import refuse_more
+from undivided.store.commands.outlet import Outlet
 from undivided.store.database import TENANT
 from undivided.store.log import AgentTx
 
@@ -29,6 +32,21 @@ class Replies(Struct, frozen=True):
 
     commands: tuple[Accept, ...]
     events: tuple[CallbackResolved, ...]
+
+
+async def await_reply(outlet: Outlet, awaited: CallbackRegistered, meta: Meta) -> None:
+    """Register a reply that an agent is about to ask for; once, however often it tries.
+
+    It comes before the message, whose answer could otherwise come before it and be missed.
+
+    Raises:
+        Full: the agent has too many callbacks pending.
+    """
+    async with outlet.log.locked(awaited.agent_id) as tx:
+        if await tx.row("callbacks", awaited.callback_id) is not None:
+            return
+        await refuse_more(tx)
+        await tx.append([tx.addition(awaited)], meta)
 
 
 async def as_replies(tx: AgentTx, commands: Sequence[Accept]) -> Replies:

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from undivided.domain.dialogue import ToolSpec
+from undivided.domain.recorded import Meta
 from undivided.domain.scenarios import SCENARIOS
 from undivided.domain.tooling import Effect, InterruptPolicy, ToolOutcome
 
@@ -17,7 +18,10 @@ EVERYWHERE = frozenset(SCENARIOS)
 
 
 class ToolContext(Struct, frozen=True):
-    """Who calls a tool, in which call; `idempotency_key` is the same when a call is re-run."""
+    """Who calls a tool, in which call; `idempotency_key` is the same when a call is re-run.
+
+    `meta` is cause and story of whatever the tool records by itself.
+    """
 
     agent_id: str
     session_id: str
@@ -25,6 +29,7 @@ class ToolContext(Struct, frozen=True):
     call_id: str
     idempotency_key: str
     now: datetime
+    meta: Meta = Meta()
 
 
 Run = Callable[[ToolContext, dict[str, Any]], Awaitable[ToolOutcome]]
