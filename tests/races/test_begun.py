@@ -10,7 +10,6 @@ import asyncio
 from tests.races.hand import hired
 from tests.races.staging import Stage
 from tests.races.test_interrupts import RETURN, send, through_the_tool
-from tests.races.test_set_aside import outlet
 from tests.support.lives import BY, begin, create, response
 from undivided.domain.approvals import AskPerson
 from undivided.domain.events.items import ItemMerged, ItemPicked
@@ -58,11 +57,11 @@ async def test_a_paused_agent_is_not_preempted(log: Log, stage: Stage, settings:
         await through_the_tool(
             hand,
             send(log, "human_chat", "hello", sender="bob", role="user"),
-            agents.pause(outlet(hand), "ada", BY),
+            agents.pause(hand.outlet, "ada", BY),
         )
         assert hand.model.inputs() == ["work", "work"]
         assert await stage.events(TurnPreempted) == []
-        await agents.start(outlet(hand), "ada", BY)
+        await agents.start(hand.outlet, "ada", BY)
         await hand.attend("ada")
         assert hand.model.inputs() == ["work", "work", "hello"]
     assert len(await stage.events(ItemPicked)) == 2
@@ -96,7 +95,7 @@ async def test_a_stop_comes_between_the_calls_of_a_batch(
     async with hired(settings) as hand, asyncio.timeout(20):
         hand.model.calls = [[RETURN, RETURN]]
         at_work = await hand.at_the_model("ada")
-        await agents.cancel_processing(outlet(hand), "ada", BY)
+        await agents.cancel_processing(hand.outlet, "ada", BY)
         await send(log, "human_chat", "hello", sender="bob", role="user")
         hand.model.gate.set()
         await at_work

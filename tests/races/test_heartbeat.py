@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.races.hand import Hand, hired
+from tests.races.hand import hired
 from tests.races.staging import Stage
 from tests.races.test_interrupts import send
 from tests.support.lives import BY
@@ -30,17 +30,12 @@ from undivided.domain.state.heartbeat import HeartbeatRow
 from undivided.store import beating
 from undivided.store.commands import agents
 from undivided.store.commands.heartbeats import ask_for_beat
-from undivided.store.commands.outlet import Outlet
 from undivided.store.fresh import fresh_id
 from undivided.store.log import Addition, Log
 from undivided.store.settings import Settings
 from undivided.workers.beats import ASLEEP_EVERY, Beats
 
 DAY_S = 86_400.0
-
-
-def outlet(hand: Hand) -> Outlet:
-    return hand.outlet
 
 
 async def born(log: Log, agent_id: str = "ada", **policy: Any) -> None:
@@ -106,8 +101,8 @@ class TestOnceASlot:
             for hand in (one, other):
                 assert await beating.due(hand.log.database, 10) == ["ada"]
             async with stage.holding(agent_stream("ada")):
-                first = await stage.begin_waiting(beating.ring(outlet(one), "ada"))
-                second = await stage.begin_waiting(beating.ring(outlet(other), "ada"))
+                first = await stage.begin_waiting(beating.ring(one.outlet, "ada"))
+                second = await stage.begin_waiting(beating.ring(other.outlet, "ada"))
             assert sorted(await asyncio.gather(first, second)) == [False, True]
             assert await beating.due(one.log.database, 10) == []
             assert [*one.bell.rung, *other.bell.rung] == ["ada"]
@@ -127,7 +122,7 @@ class TestOnceASlot:
             await born(log, name)
             await due(log, agent_id=name)
         async with hired(settings) as one, hired(settings) as other:
-            hands = [Beats(outlet(hand)) for hand in (one, other, one)]
+            hands = [Beats(hand.outlet) for hand in (one, other, one)]
             brought = await asyncio.gather(*(beats.look() for beats in hands))
         assert sum(brought) == len(names)
         beats_of = sorted(one.agent_id for one in await stage.events(h.HeartbeatEnqueued))
@@ -140,7 +135,7 @@ class TestOnceASlot:
         await born(log)
         await skipped(log, 30 * DAY_S, 0)
         async with hired(settings) as hand:
-            beats = Beats(outlet(hand))
+            beats = Beats(hand.outlet)
             assert await beats.look() == 1
             (moved,) = await stage.events(h.HeartbeatScheduled)
             assert moved.missed_s >= 30 * DAY_S
@@ -160,12 +155,12 @@ class TestOnceASlot:
         await due(log)
         async with hired(settings) as hand:
             async with stage.holding(agent_stream("ada")):
-                dying = await stage.begin_waiting(beating.ring(outlet(hand), "ada"))
+                dying = await stage.begin_waiting(beating.ring(hand.outlet, "ada"))
                 dying.cancel()
                 await asyncio.gather(dying, return_exceptions=True)
             assert await stage.events(h.HeartbeatEnqueued) == []
         async with hired(settings) as hand:
-            assert await Beats(outlet(hand)).look() == 1
+            assert await Beats(hand.outlet).look() == 1
         assert len(await stage.events(h.HeartbeatEnqueued)) == 1
 
 
@@ -180,16 +175,16 @@ class TestGivingWay:
         await send(log, "human_chat", "hello", sender="bob", role="user")
         async with hired(settings) as hand:
             await due(log)
-            await beating.ring(outlet(hand), "ada")
+            await beating.ring(hand.outlet, "ada")
             assert await reasons(stage) == ["person_first"]
             at_work = await hand.at_the_model("ada")
             await due(log)
-            await beating.ring(outlet(hand), "ada")
+            await beating.ring(hand.outlet, "ada")
             assert await reasons(stage) == ["person_first", "person_first"]
             hand.model.gate.set()
             await at_work
             await due(log)
-            await beating.ring(outlet(hand), "ada")
+            await beating.ring(hand.outlet, "ada")
         assert len(await stage.events(h.HeartbeatEnqueued)) == 1
 
     async def test_one_beat_at_a_time(self, log: Log, stage: Stage, settings: Settings) -> None:
@@ -197,15 +192,15 @@ class TestGivingWay:
         await born(log)
         async with hired(settings) as hand:
             await due(log)
-            await beating.ring(outlet(hand), "ada")
+            await beating.ring(hand.outlet, "ada")
             await due(log)
-            await beating.ring(outlet(hand), "ada")
+            await beating.ring(hand.outlet, "ada")
             at_work = await hand.at_the_model("ada")
             await due(log)
-            await beating.ring(outlet(hand), "ada")
+            await beating.ring(hand.outlet, "ada")
             assert await reasons(stage) == ["still_there", "still_there"]
             with pytest.raises(Rejected) as refusal:
-                await ask_for_beat(outlet(hand), "ada", fresh_id("mbx"), BY)
+                await ask_for_beat(hand.outlet, "ada", fresh_id("mbx"), BY)
             assert refusal.value.code == "heartbeat_waits"
             hand.model.gate.set()
             await at_work
@@ -221,7 +216,7 @@ class TestGivingWay:
         old = await send(log, "heartbeat", "patrol")
         await due(log)
         async with hired(settings) as hand:
-            await beating.ring(outlet(hand), "ada")
+            await beating.ring(hand.outlet, "ada")
         (dropped,) = await stage.events(ItemDropped)
         assert dropped.item_id == old
         async with log.locked("ada") as tx:
@@ -234,7 +229,7 @@ class TestGivingWay:
         await born(log, heartbeatMaxToolIterations=2)
         await due(log)
         async with hired(settings) as hand:
-            await beating.ring(outlet(hand), "ada")
+            await beating.ring(hand.outlet, "ada")
             hand.model.calls = [[("test_return", {"value": "x"})] for _ in range(5)]
             await hand.attend("ada")
             assert len(hand.model.asked) == 2
@@ -247,11 +242,11 @@ class TestGivingWay:
         """Started again it is as if nobody had worked meanwhile."""
         await born(log)
         async with hired(settings) as hand:
-            await agents.stop(outlet(hand), "ada", BY)
+            await agents.stop(hand.outlet, "ada", BY)
             await skipped(log, DAY_S, 0)
-            assert await Beats(outlet(hand)).look() == 0
-            await agents.start(outlet(hand), "ada", BY)
-            assert await Beats(outlet(hand)).look() == 1
+            assert await Beats(hand.outlet).look() == 0
+            await agents.start(hand.outlet, "ada", BY)
+            assert await Beats(hand.outlet).look() == 1
         (moved,) = await stage.events(h.HeartbeatScheduled)
         assert moved.missed_s >= DAY_S
         assert await stage.events(h.HeartbeatEnqueued) == []
@@ -267,10 +262,10 @@ class TestSleepingDeeply:
         await born(log)
         async with hired(settings) as hand:
             await due(log)
-            await beating.ring(outlet(hand), "ada")
+            await beating.ring(hand.outlet, "ada")
             await hand.attend("ada")
             await skipped(log, -DAY_S, 3, awake_ago_s=5)
-            beats = Beats(outlet(hand))
+            beats = Beats(hand.outlet)
             assert await beats.look() == 0
             await send(log, "a2a_message", "wake up")
             looked = [await beats.look() for _ in range(ASLEEP_EVERY)]
@@ -286,11 +281,11 @@ class TestSleepingDeeply:
         await born(log)
         async with hired(settings) as hand:
             await due(log)
-            await beating.ring(outlet(hand), "ada")
+            await beating.ring(hand.outlet, "ada")
             await hand.attend("ada")
             for _ in range(3):
                 await due(log)
-                await beating.ring(outlet(hand), "ada")
+                await beating.ring(hand.outlet, "ada")
         assert await reasons(stage) == ["idle"] * 3
         assert len(await stage.events(TurnStarted)) == 1
         assert (await stage.events(h.HeartbeatSkipped))[-1].pace_s == DAY_S / 2

@@ -23,7 +23,6 @@ from undivided.domain.outcomes import Cancelled, Completed, TimedOut
 from undivided.domain.policy import DEFAULT_POLICY
 from undivided.domain.recorded import agent_stream
 from undivided.store.commands import agents, approvals, sessions
-from undivided.store.commands.outlet import Outlet
 from undivided.store.log import Addition, Log
 from undivided.store.settings import Settings
 from undivided.store.settling import settle_approvals
@@ -37,10 +36,6 @@ def asking(**more: object) -> Call:
 
 def telling(**more: object) -> Call:
     return ("notify_user", {"title": "Found it", "body": "It was the cable.", **more})
-
-
-def outlet(hand: Hand) -> Outlet:
-    return hand.outlet
 
 
 async def impatient(log: Log, **policy: Any) -> None:
@@ -85,11 +80,11 @@ class TestAsking:
             (told,) = await stage.events(p.NotificationPosted)
             assert (told.kind, told.approval_id) == ("approval_request", request.approval_id)
             given = Answer(True, comment="go", by="bob")
-            done = await approvals.answer(outlet(hand), request.approval_id, given, BY)
+            done = await approvals.answer(hand.outlet, request.approval_id, given, BY)
             assert done.approval.phase.by == "bob"  # type: ignore[union-attr]
             assert hand.bell.rung == ["ada"]
             with pytest.raises(Rejected) as second:
-                await approvals.answer(outlet(hand), request.approval_id, given, BY)
+                await approvals.answer(hand.outlet, request.approval_id, given, BY)
             assert second.value.code == "approval_answered"
             await hand.attend("ada")
         assert await result(stage) == {
@@ -113,7 +108,7 @@ class TestAsking:
             assert waits[0] == 86_400
             assert 0 < waits[1] <= 60
             assert await hand.sweep() == ()
-            await approvals.answer(outlet(hand), request.approval_id, Answer(True), BY)
+            await approvals.answer(hand.outlet, request.approval_id, Answer(True), BY)
             hand.model.busy.clear()
             at_work = await hand.at_the_model("ada")
             ((left,),) = await stage.ask(
@@ -135,7 +130,7 @@ class TestAsking:
             await due(hand)
             await hand.attend("ada")
             with pytest.raises(Rejected) as late:
-                await approvals.answer(outlet(hand), request.approval_id, Answer(True), BY)
+                await approvals.answer(hand.outlet, request.approval_id, Answer(True), BY)
         assert late.value.code == "approval_expired"
         told = await result(stage)
         assert (told["status"], told["approved"]) == ("expired", False)
@@ -154,7 +149,7 @@ class TestAsking:
             await hand.attend("ada")
             assert hand.model.inputs() == ["work"]
             with pytest.raises(Rejected) as late:
-                await approvals.answer(outlet(hand), request.approval_id, Answer(True), BY)
+                await approvals.answer(hand.outlet, request.approval_id, Answer(True), BY)
         assert late.value.code == "approval_cancelled"
         (ended,) = await stage.events(TurnEnded)
         assert isinstance(ended.outcome, TimedOut)
@@ -167,10 +162,10 @@ class TestAsking:
         await send(log, "human_chat", "deploy it", sender="bob", role="user")
         async with hired(settings) as hand:
             request = await asked(hand, stage)
-            await sessions.stop_turn(outlet(hand), request.session_id, BY)
+            await sessions.stop_turn(hand.outlet, request.session_id, BY)
             for _ in range(2):
                 with pytest.raises(Rejected) as late:
-                    await approvals.answer(outlet(hand), request.approval_id, Answer(True), BY)
+                    await approvals.answer(hand.outlet, request.approval_id, Answer(True), BY)
                 assert late.value.code == "approval_cancelled"
             await hand.attend("ada")
         assert (await result(stage))["status"] == "cancelled"
@@ -193,7 +188,7 @@ class TestAnswering:
             await hand.attend("ada")
             assert hand.model.inputs() == ["work", "hello"]
             await approvals.answer(
-                outlet(hand), request.approval_id, Answer(False, comment="no"), BY
+                hand.outlet, request.approval_id, Answer(False, comment="no"), BY
             )
             (back,) = await stage.events(ItemResurfaced)
             assert (back.item_id, back.cause) == (request.item_id, "answered")
@@ -226,7 +221,7 @@ class TestAnswering:
             request = await asked(hand, stage)
             answers = await asyncio.gather(
                 *(
-                    approvals.answer(outlet(hand), request.approval_id, Answer(yes), BY)
+                    approvals.answer(hand.outlet, request.approval_id, Answer(yes), BY)
                     for yes in (True, False, True)
                 ),
                 return_exceptions=True,
@@ -246,10 +241,10 @@ class TestAnswering:
             request = await asked(hand, stage, options=options, allow_freeform=False)
             for given in (Answer(True), Answer(True, "c"), Answer(True, "a", "but")):
                 with pytest.raises(Invalid):
-                    await approvals.answer(outlet(hand), request.approval_id, given, BY)
+                    await approvals.answer(hand.outlet, request.approval_id, given, BY)
             with pytest.raises(NotFound):
-                await approvals.answer(outlet(hand), "apr_unknown", Answer(True), BY)
-            await approvals.answer(outlet(hand), request.approval_id, Answer(True, "b"), BY)
+                await approvals.answer(hand.outlet, "apr_unknown", Answer(True), BY)
+            await approvals.answer(hand.outlet, request.approval_id, Answer(True, "b"), BY)
             await hand.attend("ada")
         assert (await result(stage))["selected_option"] == "b"
 
@@ -262,9 +257,9 @@ class TestAnswering:
             request = await asked(hand, stage)
             await send(log, "human_chat", "hello", sender="bob", role="user")
             await hand.attend("ada")
-            await agents.delete(outlet(hand), "ada", BY)
+            await agents.delete(hand.outlet, "ada", BY)
             with pytest.raises(Rejected, match="not waited for"):
-                await approvals.answer(outlet(hand), request.approval_id, Answer(True), BY)
+                await approvals.answer(hand.outlet, request.approval_id, Answer(True), BY)
 
 
 async def test_housekeeping_records_what_nobody_can_answer(
@@ -276,7 +271,7 @@ async def test_housekeeping_records_what_nobody_can_answer(
     async with hired(settings) as hand:
         waits = await asked(hand, stage)
         assert await settle_approvals(log.database) == 0
-        await sessions.stop_turn(outlet(hand), waits.session_id, BY)
+        await sessions.stop_turn(hand.outlet, waits.session_id, BY)
         await hand.attend("ada")
         await send(log, "system_event", "more work")
         await asked(hand, stage, expires_in_seconds=0.05)

@@ -20,7 +20,6 @@ from undivided.domain.events.sessions import ToolCallFinished, TurnEnded, TurnSt
 from undivided.domain.outcomes import Cancelled, Completed
 from undivided.store import acting, landing
 from undivided.store.commands import agents, sessions
-from undivided.store.commands.outlet import Outlet
 from undivided.store.log import Log
 from undivided.store.settings import Settings
 
@@ -44,14 +43,10 @@ async def preempted(
         yield hand, first.session_id, at_work
 
 
-def outlet(hand: Hand) -> Outlet:
-    return hand.outlet
-
-
 async def test_it_can_be_stopped(log: Log, stage: Stage, settings: Settings) -> None:
     """It comes back only to end, and asks no model for that."""
     async with preempted(log, stage, settings) as (hand, session_id, at_work):
-        await sessions.stop_turn(outlet(hand), session_id, BY)
+        await sessions.stop_turn(hand.outlet, session_id, BY)
         hand.model.gate.set()
         await at_work
         assert hand.model.inputs() == ["work", "hello"]
@@ -65,19 +60,19 @@ async def test_its_session_is_kept(log: Log, stage: Stage, settings: Settings) -
     """It cannot be archived under it."""
     async with preempted(log, stage, settings) as (hand, session_id, at_work):
         with pytest.raises(Rejected, match="set aside"):
-            await sessions.end(outlet(hand), session_id, "archived", BY)
+            await sessions.end(hand.outlet, session_id, "archived", BY)
         hand.model.gate.set()
         await at_work
-        await sessions.end(outlet(hand), session_id, "archived", BY)
+        await sessions.end(hand.outlet, session_id, "archived", BY)
 
 
 async def test_it_ends_with_its_agent(log: Log, stage: Stage, settings: Settings) -> None:
     """Deletion ends it, its item and its open calls."""
     async with preempted(log, stage, settings) as (hand, _session, at_work):
-        await agents.pause(outlet(hand), "ada", BY)
+        await agents.pause(hand.outlet, "ada", BY)
         hand.model.gate.set()
         await at_work
-        await agents.delete(outlet(hand), "ada", BY)
+        await agents.delete(hand.outlet, "ada", BY)
     (cancelled,) = await stage.events(ItemCancelled)
     assert cancelled.by == "agent deletion"
     assert await stage.ask("SELECT DISTINCT status FROM turns") == [("ended",)]

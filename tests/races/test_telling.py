@@ -7,7 +7,7 @@ import pytest
 from tests.races.hand import hired
 from tests.races.staging import Stage
 from tests.races.test_interrupts import send
-from tests.races.test_people import asking, outlet, telling
+from tests.races.test_people import asking, telling
 from tests.support.lives import BY, create
 from undivided.domain.dialogue import AssistantSaid, UserSaid
 from undivided.domain.errors import NotFound
@@ -88,7 +88,7 @@ class TestTelling:
         await send(log, "human_chat", "hi", sender="bob", role="user")
         async with hired(settings) as hand:
             await hand.attend("ada")
-            await sessions.end(outlet(hand), "ses_ada", "archived", BY)
+            await sessions.end(hand.outlet, "ses_ada", "archived", BY)
             await send(log, "system_event", "work", session="s2")
             hand.model.calls = [[telling()]]
             await hand.attend("ada")
@@ -124,11 +124,11 @@ async def test_235_all_that_is_unread_is_marked_once(
         await hand.attend("ada")
         first, second = await stage.events(p.NotificationPosted)
         assert second.user_id == "all"
-        one = await notifications.mark_read(outlet(hand), first.notification_id, BY)
-        again = await notifications.mark_read(outlet(hand), first.notification_id, BY)
-        rest = await notifications.mark_all_read(outlet(hand), "owner", BY)
-        nothing = await notifications.mark_all_read(outlet(hand), "owner", BY)
+        one = await notifications.mark_read(hand.outlet, first.notification_id, BY)
+        again = await notifications.mark_read(hand.outlet, first.notification_id, BY)
+        rest = await notifications.mark_all_read(hand.outlet, "owner", BY)
+        nothing = await notifications.mark_all_read(hand.outlet, "owner", BY)
         with pytest.raises(NotFound):
-            await notifications.mark_read(outlet(hand), "ntf_unknown", BY)
+            await notifications.mark_read(hand.outlet, "ntf_unknown", BY)
     assert [one.count, again.count, rest.count, nothing.count] == [1, 0, 1, 0]
     assert await stage.ask("SELECT count(*) FROM notifications WHERE read_at IS NULL") == [(0,)]

@@ -44,13 +44,13 @@ class TestSchema:
             command.downgrade(alembic_config(connection), "base")
             left = sa.inspect(connection).get_table_names()
         assert left == ["alembic_version"]
-        assert migrate(settings) == "0003"
+        assert migrate(settings) == "0004"
 
     def test_migrating_twice_changes_nothing(self, settings: Settings) -> None:
         """What is done already is not done again."""
         assert migrate(settings) == migrate(settings)
-        assert schema_revisions(settings) == ("0003", "0003")
-        assert needed_schema() == "0003"
+        assert schema_revisions(settings) == ("0004", "0004")
+        assert needed_schema() == "0004"
 
     def test_a_newer_schema_is_refused(self, settings: Settings) -> None:
         """A database of a later release is left alone, with a sentence that says so."""
