@@ -9,13 +9,16 @@ import pytest
 from tests.races.hand import hired
 from tests.races.staging import Stage
 from tests.races.test_interrupts import send
-from tests.support.lives import create
+from tests.support.lives import BY, begin, create
+from undivided.domain.decisions import Decision
 from undivided.domain.deliberation_prompt import ITEMS_TOLD
 from undivided.domain.events.items import (
+    ItemDeferred,
     ItemDropped,
     ItemExpired,
     ItemMerged,
     ItemPicked,
+    ItemResurfaced,
     NoticePosted,
 )
 from undivided.domain.events.sessions import TurnStarted
@@ -70,6 +73,28 @@ async def test_what_nobody_got_to_is_given_up_and_told_once(
     notices = {one.notice_id: one.item_id for one in await stage.events(NoticePosted)}
     assert notices == {one.notice_id: one.item_id for one in expired}
     assert await stage.ask("SELECT waiting, attention_state FROM agents") == [(0, "idle")]
+
+
+async def test_what_came_back_is_not_old(log: Log) -> None:
+    """Behind a long queue too: it waits since then."""
+    await create(log, "ada")
+    await send(log, "system_event", "at work")
+    epoch = (await begin(log, "ada")).epoch
+    stayed = await send(log, "system_event", "one")
+    back = await send(log, "system_event", "two")
+    why = Decision("dec_1", "defer", "as_asked", "later", {}, 1)
+    off = ItemDeferred(
+        agent_id="ada", item_id=back, epoch=epoch, by="agent", decision=why, wait_s=0
+    )  # fmt: skip
+    async with log.locked("ada") as tx:
+        await tx.append([tx.addition(off)], BY)
+    async with log.locked("ada") as tx:
+        until = tx.view.now
+        due = ItemResurfaced(agent_id="ada", item_id=back, cause="due")
+        await tx.append([tx.addition(due)], BY)
+    async with log.locked("ada") as tx:
+        assert [one.id for one in await tx.queued_before(until, 10)] == [stayed]
+        assert [one.id for one in await tx.queued_before(tx.view.now, 10)] == [stayed, back]
 
 
 @pytest.mark.parametrize("also", [0, 1])

@@ -118,11 +118,13 @@ class Preempting(Attentive):
         """What can be picked once a turn has ended so."""
         ids = {event.item_id for event in back}
         retried = [
-            attention.as_requeued(self.item(one.item_id), one.event)
+            attention.as_requeued(self.item(one.item_id), one.event, view.now)
             for one in fates
             if one.retry_now
         ]
-        returning = [attention.as_resurfaced(one) for one in view.deferred if one.id in ids]
+        returning = [
+            attention.as_resurfaced(one, view.now) for one in view.deferred if one.id in ids
+        ]
         return (*attention.ready(view.queue, view.now), *retried, *returning)
 
     def _takes_a_look(self, agent: AgentRow, due: Begin) -> bool:

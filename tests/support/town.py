@@ -248,7 +248,7 @@ class Town(Ledger):
         notice: tuple[Event, ...] = (what.notice,) if what.notice else ()
         queue = attention.known_only(view.queue)
         if what.retry_now:
-            queue = (*queue, attention.as_requeued(item, what.event))
+            queue = (*queue, attention.as_requeued(item, what.event, self.now))
         begin = Rest() if leaving else attention.choose(agent, queue)
         match begin:
             case Rest():

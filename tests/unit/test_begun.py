@@ -69,7 +69,9 @@ class TestPutOff:
         assert isinstance(aside.phase, Deferred)
         assert (aside.phase.turn_id, aside.phase.stop_by) == ("trn_1", "eve")
         back = after(aside, ItemResurfaced(agent_id="ada", item_id="mbx_1", cause="idle"))
-        assert back.phase == Queued(turn_id="trn_1", session_id=HERE, stop_by="eve")
+        assert back.phase == Queued(
+            turn_id="trn_1", session_id=HERE, stop_by="eve", since=NOW
+        )  # fmt: skip
 
     def test_an_answer_outlasts_it(self) -> None:
         """As does what its call is answered with."""

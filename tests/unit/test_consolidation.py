@@ -23,8 +23,16 @@ from undivided.domain.consolidation import (
     purge,
     stale,
 )
+from undivided.domain.decisions import Decision
 from undivided.domain.events.catalogue import Event
-from undivided.domain.events.items import ItemDropped, ItemExpired, ItemMerged, Payload
+from undivided.domain.events.items import (
+    ItemDeferred,
+    ItemDropped,
+    ItemExpired,
+    ItemMerged,
+    ItemResurfaced,
+    Payload,
+)
 from undivided.domain.merging import composed, summary_with
 from undivided.domain.state.item import DeadLetter, Dropped, ItemRow, Merged, Queued
 from undivided.projections.table import fold
@@ -237,6 +245,21 @@ class TestAge:
         done = after(late, given_up.expired)
         assert isinstance(done.item("i1").phase, DeadLetter)
         assert done.agent.waiting == 0
+
+    @pytest.mark.parametrize("kind", ["a2a_message", "heartbeat"])
+    def test_what_comes_back_waits_anew(self, kind: str) -> None:
+        """Put off for a week, it is not given up in the moment in which it is due."""
+        decision = Decision("dec_0", "defer", "as_asked", "later", {}, 1)
+        off = ItemDeferred(
+            agent_id=AGENT, item_id="i1", epoch=1, by="agent", decision=decision,
+            wait_s=DAYS_3 * 2,
+        )  # fmt: skip
+        due = after(given(stimulus("i1", kind, 2)), off).after(DAYS_3 * 2)
+        now = after(due, ItemResurfaced(agent_id=AGENT, item_id="i1", cause="due"))
+        assert purge(now.agent, queue(now), now.after(HOURS_4).now) == ()
+        assert expired(now.agent, now.item("i1"), now.after(DAYS_3).now, ("d", "n")) is None
+        late = now.after(DAYS_3 + 1)
+        assert expired(late.agent, late.item("i1"), late.now, ("d", "n")) is not None
 
     def test_the_policy_says_how_long(self) -> None:
         """Both times are parameters."""

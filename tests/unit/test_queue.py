@@ -108,7 +108,7 @@ def test_011_a_deferred_item_comes_back() -> None:
     assert (order(off), off.agent.waiting, off.agent.deferred) == (["i2"], 1, 1)
     back = i.ItemResurfaced(agent_id=AGENT, item_id="i1", cause="due")
     now = given(accepted("i1"), accepted("i2"), deferred, back)
-    assert (now.item("i1").phase, now.agent.waiting) == (Queued(), 2)
+    assert (now.item("i1").phase, now.agent.waiting) == (Queued(since=now.now), 2)
     assert order(now) == ["i1", "i2"]
 
 
@@ -129,7 +129,7 @@ def test_015_a_retry_is_counted() -> None:
     """It waits again at its own place, and has not begun."""
     now = given(*pick(accepted("i1"), accepted("i2")), requeued("failed"))
     item = now.item("i1")
-    assert (item.phase, item.tries.failures, now.agent.waiting) == (Queued(), 1, 2)
+    assert (item.phase, item.tries.failures, now.agent.waiting) == (Queued(since=now.now), 1, 2)
     assert order(now) == ["i1", "i2"]
 
 

@@ -278,17 +278,19 @@ def input_of(begin: Begin, joined: Mapping[str, tuple[ItemRow, ...]]) -> str:
     return composed(begin.item, joined[begin.item.id]).content
 
 
-def as_resurfaced(item: ItemRow) -> ItemRow:
+def as_resurfaced(item: ItemRow, now: datetime) -> ItemRow:
     """A deferred item as it waits again, for choosing in the same transaction."""
     phase = item.phase
     if not isinstance(phase, Deferred):
         return item
-    return replace(item, phase=Queued(turn_id=phase.turn_id, session_id=phase.session_id))
+    return replace(
+        item, phase=Queued(turn_id=phase.turn_id, session_id=phase.session_id, since=now)
+    )
 
 
-def as_requeued(item: ItemRow, event: Event) -> ItemRow:
+def as_requeued(item: ItemRow, event: Event, now: datetime) -> ItemRow:
     """`item` as it waits after `event` put it back, for choosing in the same transaction."""
-    return replace(item, phase=Queued()) if isinstance(event, ItemRequeued) else item
+    return replace(item, phase=Queued(since=now)) if isinstance(event, ItemRequeued) else item
 
 
 class Taken(Struct, frozen=True):

@@ -193,7 +193,7 @@ def _waits_untouched(item: ItemRow) -> bool:
 
 
 def _older(item: ItemRow, now: datetime, than_s: float) -> bool:
-    return _waits_untouched(item) and now - item.queued_at > timedelta(seconds=than_s)
+    return _waits_untouched(item) and now - item.waits_since > timedelta(seconds=than_s)
 
 
 def _dropped(agent: AgentRow, item: ItemRow, cause: tuple[str, str], why: str) -> ItemDropped:

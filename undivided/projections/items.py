@@ -61,7 +61,9 @@ def reduce(key: str, row: ItemRow | None, recorded: Recorded) -> ItemRow | None:
             return replace(row, phase=done)
         case i.ItemRequeued():
             not_before = at + timedelta(seconds=event.wait_s) if event.wait_s > 0 else None
-            return replace(row, phase=Queued(not_before), tries=_counted(row.tries, event.reason))
+            return replace(
+                row, phase=Queued(not_before, since=at), tries=_counted(row.tries, event.reason)
+            )
         case i.ItemDeadLettered():
             return replace(row, phase=DeadLetter(event.turn_id, event.reason, event.notice_id, at))
         case i.ItemCancelled():
@@ -112,7 +114,7 @@ def _waiting(row: ItemRow, recorded: Recorded) -> ItemRow:
         case i.ItemResurfaced() if isinstance(phase, Deferred):
             back = Queued(
                 turn_id=phase.turn_id, session_id=phase.session_id, answer=phase.answer,
-                stop_by=phase.stop_by,
+                stop_by=phase.stop_by, since=at,
             )  # fmt: skip
             return replace(row, phase=back)
         case i.ItemResumed():

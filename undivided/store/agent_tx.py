@@ -34,8 +34,9 @@ SELECT to_jsonb(i)::text FROM items i
  ORDER BY i.priority, i.seq LIMIT %s"""
 _QUEUED_BEFORE = """
 SELECT to_jsonb(i)::text FROM items i
- WHERE i.tenant = %s AND i.agent_id = %s AND i.status = 'queued' AND i.queued_at < %s
- ORDER BY i.queued_at LIMIT %s"""
+ WHERE i.tenant = %s AND i.agent_id = %s AND i.status = 'queued'
+   AND coalesce((i.phase->>'since')::timestamptz, i.queued_at) < %s
+ ORDER BY coalesce((i.phase->>'since')::timestamptz, i.queued_at) LIMIT %s"""
 _JOINABLE = """
 SELECT DISTINCT ON (i.merge_key) i.merge_key, to_jsonb(i)::text
   FROM unnest(%s::text[], %s::int[]) AS w (key, characters)

@@ -279,12 +279,12 @@ async def _next(
     view = await with_known_types(tx)
     queue = attention.ready(view.queue, view.now)
     retried = tuple(
-        attention.as_requeued(item, one.event)
+        attention.as_requeued(item, one.event, view.now)
         for item, one in zip(flight.items, fates, strict=True)
         if one.retry_now
     )
     ids = {event.item_id for event in back}
-    returning = tuple(attention.as_resurfaced(i) for i in view.deferred if i.id in ids)
+    returning = tuple(attention.as_resurfaced(i, view.now) for i in view.deferred if i.id in ids)
     due = attention.choose(tx.agent, (*queue, *retried, *returning))
     match due:
         case Rest():

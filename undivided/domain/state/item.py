@@ -14,6 +14,7 @@ class Queued(Value, frozen=True, tag="queued", tag_field="status"):
 
     `coalescing`: it is only held back for what may still join it. `turn_id` is the turn that was
     set aside with it, in `session_id`, and `answer` what that waited for, once it has come.
+    `since` is when it came back, if it was not here all the time.
     """
 
     not_before: datetime | None = None
@@ -22,6 +23,7 @@ class Queued(Value, frozen=True, tag="queued", tag_field="status"):
     session_id: str | None = None
     answer: str | None = None
     stop_by: str | None = None
+    since: datetime | None = None
 
 
 class Processing(Value, frozen=True, tag="processing", tag_field="status"):
@@ -137,3 +139,9 @@ class ItemRow(Value, frozen=True, kw_only=True):
     weighed: Weighed | None = None
     merged_chars: int = 0
     """Characters of what has joined it."""
+
+    @property
+    def waits_since(self) -> datetime:
+        """When it began to wait, or waits again."""
+        back = self.phase.since if isinstance(self.phase, Queued) else None
+        return back or self.queued_at

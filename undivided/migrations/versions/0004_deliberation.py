@@ -39,6 +39,12 @@ UPDATE items i SET merge_key = 'heartbeat/' || delivery || '/' || coalesce(sessi
     AND NOT EXISTS (SELECT 1 FROM events e WHERE e.tenant = i.tenant
                       AND e.stream = 'agent:' || i.agent_id AND e.type = 'item.deferred'
                       AND e.data->>'item_id' = i.id AND e.data->>'turn_id' IS NOT NULL);
+UPDATE items i SET phase = i.phase || jsonb_build_object('since', to_char(
+    b.at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'))
+  FROM (SELECT tenant, stream, data->>'item_id' AS id, max(recorded_at) AS at
+          FROM events WHERE type IN ('item.resurfaced', 'item.requeued') GROUP BY 1, 2, 3) b
+ WHERE i.status = 'queued' AND b.tenant = i.tenant AND b.stream = 'agent:' || i.agent_id
+   AND b.id = i.id;
 
 CREATE INDEX events_undecided ON events ((coalesce(data->>'item_id', data->>'turn_id')))
   WHERE type IN ('item.resurfaced','item.reprioritized','focus.answered','turn.stop_requested')
@@ -156,6 +162,7 @@ DROP TABLE heartbeats;
 DROP TABLE knowledge;
 DROP TABLE callbacks;
 DROP INDEX events_undecided;
+UPDATE items SET phase = phase - 'since' WHERE status = 'queued';
 UPDATE items SET merge_key = CASE WHEN source_type <> 'heartbeat' THEN source_type || '/' || substr(
     merge_key, length(source_type || delivery || coalesce(session_id, '')) + 4) END
   WHERE merge_key IS NOT NULL;
