@@ -175,13 +175,15 @@ class TestWakeups:
         assert await stage.events(c.CallbackResolved) == []
 
 
-async def registered(log: Log, command: str, limit_s: float = 30) -> CallbackRow:
+async def registered(
+    log: Log, command: str, limit_s: float = 30, name: str = "bg_1"
+) -> CallbackRow:
     """A command that an agent has asked for, as a worker that dies at once would leave it."""
-    asking = Asking("ada", "trn_1", "ses_ada", "bg_1")
+    asking = Asking("ada", "trn_1", "ses_ada", name)
     event = background(RunInBackground(command, limit_s), asking, os.uname().nodename)
     async with log.locked("ada") as tx:
         appended = await tx.append([tx.addition(event)], BY)
-    row: CallbackRow = appended.rows["callbacks", "bg_1"]
+    row: CallbackRow = appended.rows["callbacks", name]
     return row
 
 
@@ -216,11 +218,12 @@ class TestProcesses:
         os.mkfifo(gate)
         row = await registered(log, f"read line < {gate}; echo it says $line")
         script = (
-            "import asyncio, sys, os; from pathlib import Path; import msgspec;"
+            "import asyncio, sys, os; from datetime import UTC, datetime; from pathlib import Path;"
+            "import msgspec;"
             "from undivided.domain.state.callback import CallbackRow;"
             "from undivided.workers.background.processes import Processes;"
             "row = msgspec.json.decode(sys.argv[2], type=CallbackRow);"
-            "asyncio.run(Processes(Path(sys.argv[1])).start(row));"
+            "asyncio.run(Processes(Path(sys.argv[1])).start(row, datetime.now(UTC)));"
             "os.kill(os.getpid(), 9)"
         )
         import msgspec
@@ -244,7 +247,7 @@ class TestProcesses:
         """Two workers see it at the same moment."""
         await create(log, "ada")
         row = await registered(log, f"echo x >> {tmp_path}/witness")
-        await asyncio.gather(*(processes.start(row) for _ in range(4)))
+        await asyncio.gather(*(processes.start(row, log.database.clock.now()) for _ in range(4)))
         ended = await over(processes, log, row)
         assert ended.exit_code == 0
         assert (tmp_path / "witness").read_text() == "x\n"
@@ -257,7 +260,7 @@ class TestProcesses:
         gate = tmp_path / "gate"
         os.mkfifo(gate)
         row = await registered(log, f"read line < {gate}")
-        await processes.start(row)
+        await processes.start(row, log.database.clock.now())
         async with asyncio.timeout(PATIENCE_S):
             while not list((tmp_path / "runs").glob("*/pid")):
                 await asyncio.sleep(0.01)
@@ -276,7 +279,7 @@ class TestProcesses:
         """This very process has the pid, but began at another time."""
         await create(log, "ada")
         row = await registered(log, "true")
-        await processes.start(row)
+        await processes.start(row, log.database.clock.now())
         await over(processes, log, row)
         (folder,) = (tmp_path / "runs").iterdir()
         (folder / "result").unlink()
@@ -291,7 +294,7 @@ class TestProcesses:
         row = await registered(
             log, "head -c 300000000 /dev/zero; printf 'a\\0b'; head -c 300000 /dev/zero >&2"
         )
-        await processes.start(row)
+        await processes.start(row, log.database.clock.now())
         ended = await over(processes, log, row)
         assert ended.exit_code == 0
         assert len(ended.stdout) == len(ended.stderr) == 8192
@@ -304,7 +307,7 @@ class TestProcesses:
         await create(log, "ada")
         command = f"(trap '' TERM; sleep 600 & echo $! > {tmp_path}/child; wait) & wait"
         row = await registered(log, command, limit_s=0.3)
-        await processes.start(row)
+        await processes.start(row, log.database.clock.now())
         ended = await over(processes, log, row)
         assert ended.timed_out
         assert ended.exit_code == 143
@@ -318,7 +321,7 @@ class TestProcesses:
         monkeypatch.setenv("DATABASE_URL", "postgresql://secret")
         await create(log, "ada")
         row = await registered(log, "env")
-        await processes.start(row)
+        await processes.start(row, log.database.clock.now())
         assert "secret" not in (await over(processes, log, row)).stdout
 
 

@@ -15,7 +15,7 @@ from tests.races.staging import Stage
 from tests.races.test_callbacks import over, registered, rows, ticking, worker
 from tests.races.test_interrupts import send
 from tests.support.lives import BY, accept, create
-from undivided.domain.callbacks import Asking, ScheduleWakeup, reply, wakeup
+from undivided.domain.callbacks import Asking, Ended, ScheduleWakeup, reply, wakeup
 from undivided.domain.events import callbacks as c
 from undivided.domain.events.catalogue import Event
 from undivided.domain.events.heartbeats import HeartbeatEnqueued
@@ -25,7 +25,7 @@ from undivided.store.commands import agents
 from undivided.store.commands import callbacks as commands
 from undivided.store.log import Log
 from undivided.store.settings import Settings
-from undivided.workers.background.processes import Processes
+from undivided.workers.background.processes import STARTED_WITHIN, Processes
 
 LONG_AGO = "2020-01-01T00:00:00Z"
 
@@ -86,7 +86,7 @@ class TestOneHoldsUpNoOther:
         """A machine lost its power, or a command wrote there."""
         await create(log, "ada")
         row = await registered(log, "true")
-        await processes.start(row)
+        await processes.start(row, log.database.clock.now())
         await over(processes, log, row)
         (folder,) = (tmp_path / "runs").iterdir()
         (folder / "result").unlink()
@@ -108,10 +108,64 @@ class TestCommands:
         """Nothing has vanished."""
         await create(log, "ada")
         row = await registered(log, command)
-        await processes.start(row)
+        await processes.start(row, log.database.clock.now())
         ended = await over(processes, log, row)
         assert ended.exit_code == 126
         assert ended.stderr
+
+
+class TestTraces:
+    """What a process leaves, and for how long."""
+
+    async def test_an_old_look_starts_nothing_anew(
+        self, log: Log, settings: Settings, processes: Processes, tmp_path: Path
+    ) -> None:
+        """A worker saw it registered; by the time it looks, the end was delivered."""
+        await create(log, "ada")
+        row = await registered(log, f"echo x >> {tmp_path}/witness")
+        await processes.start(row, log.database.clock.now())
+        ended = await over(processes, log, row)
+        async with worker(settings, processes) as (hand, timers):
+            await timers.tick()
+            assert processes.look(row, log.database.clock.now()) == ended
+            assert not await commands.complete(hand.outlet, row, ended)
+            await processes.start(row, log.database.clock.now())
+        assert (tmp_path / "witness").read_text() == "x\n"
+
+    async def test_who_was_held_up_starts_nothing(
+        self, log: Log, processes: Processes, tmp_path: Path
+    ) -> None:
+        """For a minute, between its look and the start: traces may be gone by then."""
+        await create(log, "ada")
+        row = await registered(log, f"echo x >> {tmp_path}/witness")
+        await processes.start(row, row.registered_at + STARTED_WITHIN + timedelta(seconds=1))
+        assert processes.look(row, log.database.clock.now()) == "startable"
+        assert not (tmp_path / "witness").exists()
+
+    async def test_they_go_once_nobody_can_start_it(
+        self, log: Log, stage: Stage, settings: Settings, processes: Processes, tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:  # fmt: skip
+        """Also those of a worker that died as soon as it had delivered; what runs keeps its own."""
+        await create(log, "ada")
+        done, still = await registered(log, "true"), await registered(log, "sleep 600", name="bg_2")
+        for row in (done, still):
+            await processes.start(row, log.database.clock.now())
+        ended = await over(processes, log, done)
+        runs = tmp_path / "runs"
+        async with worker(settings, processes) as (hand, timers):
+            assert await commands.complete(hand.outlet, done, ended)
+            await timers.tick()
+            assert len(list(runs.iterdir())) == 2
+        monkeypatch.setattr("undivided.workers.background.processes.TRACED_FOR", timedelta(0))
+        async with worker(settings, processes) as (hand, timers):
+            await timers.tick()
+            assert processes.traced() == ("bg_2",)
+            await agents.delete(hand.outlet, "ada", BY)
+            await ticking(timers, stage, c.CallbackCancelled)
+        async with worker(settings, processes) as (_, timers):
+            await timers.tick()
+        assert list(runs.iterdir()) == []
 
 
 class TestDeletedAgents:
@@ -137,13 +191,28 @@ class TestDeletedAgents:
         gate = tmp_path / "gate"
         os.mkfifo(gate)
         row = await registered(log, f"sleep 600 & echo $! > {gate}; wait")
-        await processes.start(row)
+        await processes.start(row, log.database.clock.now())
         child = int(await asyncio.to_thread(gate.read_text))
         async with worker(settings, processes) as (hand, timers):
             await agents.delete(hand.outlet, "ada", BY)
             await ticking(timers, stage, c.CallbackCancelled)
         assert not Path(f"/proc/{child}").exists() or "Z" in Path(f"/proc/{child}/stat").read_text()
-        assert list((tmp_path / "runs").iterdir()) == []
+        assert isinstance(await over(processes, log, row), Ended)
+
+    async def test_a_command_that_nobody_started_is_started_by_nobody(
+        self, log: Log, stage: Stage, settings: Settings, processes: Processes, tmp_path: Path
+    ) -> None:
+        """Not even by a worker that looked before its agent went."""
+        await create(log, "ada")
+        row = await registered(log, f"echo x >> {tmp_path}/witness")
+        assert processes.look(row, log.database.clock.now()) == "startable"
+        async with worker(settings, processes) as (hand, timers):
+            await agents.delete(hand.outlet, "ada", BY)
+            await timers.tick()
+        await processes.start(row, log.database.clock.now())
+        assert processes.look(row, log.database.clock.now()) == "running"  # claimed, by nobody
+        assert not (tmp_path / "witness").exists()
+        assert await rows(stage) == [("bg_1", "cancelled")]
 
     async def test_wakeups_and_replies_end_with_it(
         self, log: Log, stage: Stage, settings: Settings

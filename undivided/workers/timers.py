@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import time
 from collections.abc import Awaitable
 
 from undivided.domain.callbacks import Ended
@@ -23,6 +24,7 @@ logger = logging.getLogger("undivided.timers")
 
 PAGES_AT_ONCE = 20
 """Pages of due wakeups that one look delivers."""
+CLEANED_EVERY_S = 60.0
 
 
 class Timers:
@@ -30,7 +32,7 @@ class Timers:
 
     def __init__(self, outlet: Outlet, processes: Processes) -> None:
         self._outlet, self._processes, self._host = outlet, processes, socket.gethostname()
-        self._beats = Beats(outlet)
+        self._beats, self._clean_at = Beats(outlet), 0.0
 
     async def run(self, every_s: float) -> None:
         """Look every so many seconds, until cancelled; a database that is away is waited for."""
@@ -50,6 +52,7 @@ class Timers:
             look = self._give_up if kept.abandoned else self._look_after
             await self._try(kept.row, look(kept.row))
         await self._beats.look()
+        await self._clean()
 
     async def _wake(self) -> None:
         """Deliver the wakeups that are due; an agent that takes one not is left for the next look.
@@ -69,26 +72,36 @@ class Timers:
                 return
 
     async def _look_after(self, row: CallbackRow) -> bool:
-        match self._processes.look(row, self._outlet.log.database.clock.now()):
+        now = self._outlet.log.database.clock.now()
+        match self._processes.look(row, now):
             case "startable":
-                await self._processes.start(row)
+                await self._processes.start(row, now)
                 return True
             case "running":
                 return False
             case Ended() as ended:
-                delivered = await callbacks.complete(self._outlet, row, ended)
-                if delivered:
-                    self._processes.forget(row)
-                return delivered
+                return await callbacks.complete(self._outlet, row, ended)
 
     async def _give_up(self, row: CallbackRow) -> bool:
         """End a process that nobody would hear of; it is closed once it is over."""
-        if self._processes.look(row, self._outlet.log.database.clock.now()) == "running":
-            self._processes.end(row)
-            return False
-        closed = await callbacks.abandon(self._outlet, row)
-        self._processes.forget(row)
-        return closed
+        now = self._outlet.log.database.clock.now()
+        match self._processes.look(row, now):
+            case "running":
+                self._processes.end(row)
+                return False
+            case "startable" if not self._processes.withhold(row, now):
+                return False
+            case _:
+                return await callbacks.abandon(self._outlet, row)
+
+    async def _clean(self) -> None:
+        """Now and then, remove the traces of processes whose callbacks are closed."""
+        if time.monotonic() < self._clean_at:
+            return
+        self._clean_at = time.monotonic() + CLEANED_EVERY_S
+        log = self._outlet.log
+        for row in await callbacks.closed(log, self._processes.traced()):
+            self._processes.forget(row, log.database.clock.now())
 
     async def _try(self, row: CallbackRow, work: Awaitable[bool]) -> bool:
         """Whether the work did anything."""

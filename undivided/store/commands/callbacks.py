@@ -46,6 +46,9 @@ SELECT to_jsonb(c)::text FROM callbacks c
  WHERE c.tenant = %s AND c.agent_id = %s AND c.type <> 'background_exec'
    AND c.status IN ('pending', 'timed_out')
  ORDER BY c.registered_at, c.id"""
+_CLOSED = """
+SELECT to_jsonb(c)::text, clock_timestamp() FROM callbacks c
+ WHERE c.tenant = %s AND c.id = ANY(%s) AND c.status NOT IN ('pending', 'timed_out')"""
 _PENDING = """
 SELECT count(*) FROM callbacks c
  WHERE c.tenant = %s AND c.agent_id = %s AND c.status = 'pending'"""
@@ -77,6 +80,19 @@ async def running_on(log: Log, host: str) -> tuple[Kept, ...]:
     for _, now, _ in found[:1]:
         log.database.clock.heard(now)
     return tuple(Kept(_callback_of(text), abandoned) for text, _, abandoned in found)
+
+
+async def closed(log: Log, callback_ids: Collection[str]) -> tuple[CallbackRow, ...]:
+    """Those of some callbacks of which nothing is still to come."""
+    if not callback_ids:
+        return ()
+    async with log.database.connection() as connection:
+        parameters = log.database.tenant, list(callback_ids)
+        cursor = await connection.execute(_CLOSED, parameters)
+        found = await cursor.fetchall()
+    for _, now in found[:1]:
+        log.database.clock.heard(now)
+    return tuple(_callback_of(text) for text, _ in found)
 
 
 async def fire(outlet: Outlet, seen: CallbackRow) -> bool:

@@ -4,8 +4,9 @@ It belongs to nobody: it outlives the worker that started it, and any worker of 
 what it leaves. It keeps only the tails of what the command says, so that no command can fill
 memory or disk. It imports nothing of ours, so that it starts quickly and needs no environment.
 
-`FOLDER/spec` is JSON, `{command, limit_s, cwd}`. It makes `claim` first, which only one runner
-can; then `pid`, and at the end `result`, each written whole or not at all.
+`FOLDER/spec` is JSON with `command`, `limit_s`, `cwd`, and the moment until which it may begin,
+`start_by`. It makes `claim` first, which only one runner can; then `pid`, and at the end `result`,
+each written whole or not at all.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ NOT_STARTED = 126
 def main(folder: Path) -> None:
     """Claim the command, let go of whoever started us, run it."""
     spec = json.loads((folder / "spec").read_text("utf-8"))
+    if time.time() > spec["start_by"]:
+        return  # whoever starts us was held up: the traces of an earlier run may be gone
     try:
         os.close(os.open(folder / "claim", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     except FileExistsError:
