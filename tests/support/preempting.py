@@ -9,17 +9,15 @@ from __future__ import annotations
 from tests.support.attentive import WHY, Attentive, Mind
 from undivided.domain import attention, interruptions, interrupts
 from undivided.domain.attention import Begin, Rest
-from undivided.domain.endings import Ending, Fate, fates_of, stopped_outcome
+from undivided.domain.endings import Ending, fates_of, stopped_outcome
 from undivided.domain.events import flights as f
 from undivided.domain.events import sessions as s
 from undivided.domain.events.catalogue import Event
-from undivided.domain.events.items import ItemResurfaced
 from undivided.domain.interrupts import OTHERWISE, Pair, Ruling, Verdict, Weighing
 from undivided.domain.merging import composed
 from undivided.domain.outcomes import Cancelled, Outcome
 from undivided.domain.state.agent import AgentRow, Idle
 from undivided.domain.state.item import ItemRow, Queued
-from undivided.domain.state.view import AgentView
 from undivided.domain.turn import left_open, skipped_for
 from undivided.store.tidying import takes_thought
 
@@ -46,7 +44,8 @@ class Preempting(Attentive):
         mine: tuple[Event, ...] = (*(event for one in fates for event in one.events), *back)
         steps: tuple[Event, ...] = (*left_open(hand.state, epoch), ended)
         told = tuple(one.notice for one in fates if one.notice is not None)
-        due = attention.choose(agent, self._waiting_then(view, fates, back))
+        retried = [(self.item(one.item_id), one.event) for one in fates if one.retry_now]
+        due = attention.choose(agent, attention.ready_then(view, retried, back))
         if leaving or isinstance(due, Rest) or self._takes_a_look(agent, due):
             released = f.FlightReleased(agent_id=agent.id, epoch=epoch, reason="done")
             self.record(hand, *mine, released, *steps, *told)
@@ -111,21 +110,6 @@ class Preempting(Attentive):
         events, turn_id = self._opening(agent, begin, hand.epoch, preempted)
         self.record(hand, *mine, *steps, *events)
         return self._mind(agent.id, hand.epoch, turn_id)
-
-    def _waiting_then(
-        self, view: AgentView, fates: tuple[Fate, ...], back: tuple[ItemResurfaced, ...]
-    ) -> tuple[ItemRow, ...]:
-        """What can be picked once a turn has ended so."""
-        ids = {event.item_id for event in back}
-        retried = [
-            attention.as_requeued(self.item(one.item_id), one.event, view.now)
-            for one in fates
-            if one.retry_now
-        ]
-        returning = [
-            attention.as_resurfaced(one, view.now) for one in view.deferred if one.id in ids
-        ]
-        return (*attention.ready(view.queue, view.now), *retried, *returning)
 
     def _takes_a_look(self, agent: AgentRow, due: Begin) -> bool:
         return due.comes_back or takes_thought(agent, due, self.now)

@@ -246,9 +246,7 @@ class Town(Ledger):
         ended = _ended(hand, outcome, last)
         steps: tuple[Event, ...] = (*last, *left_open(hand.state, hand.epoch), ended)
         notice: tuple[Event, ...] = (what.notice,) if what.notice else ()
-        queue = attention.known_only(view.queue)
-        if what.retry_now:
-            queue = (*queue, attention.as_requeued(item, what.event, self.now))
+        queue = attention.ready_then(view, [(item, what.event)] if what.retry_now else [], ())
         begin = Rest() if leaving else attention.choose(agent, queue)
         match begin:
             case Rest():

@@ -5,7 +5,7 @@ Each rule is one pure function with a name, and the name is in the decision that
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Literal
 
@@ -100,6 +100,28 @@ def what_is_due(view: AgentView, agent: AgentRow) -> Due:
 def ready(queue: tuple[ItemRow, ...], now: datetime) -> tuple[ItemRow, ...]:
     """The items of known types that may be picked now."""
     return tuple(item for item in known_only(queue) if _is_ready(item, now))
+
+
+def ready_then(
+    view: AgentView,
+    requeued: Sequence[tuple[ItemRow, Event]],
+    back: Sequence[ItemResurfaced],
+) -> tuple[ItemRow, ...]:
+    """What may be picked once the append at hand has put items back into the queue.
+
+    `requeued` are items each with the event about it, `back` those that are put off no longer.
+    """
+    again = [
+        replace(item, phase=Queued(since=view.now))
+        for item, event in requeued
+        if isinstance(event, ItemRequeued)
+    ]
+    ids = {event.item_id for event in back}
+    for item in view.deferred:
+        if item.id in ids and isinstance(phase := item.phase, Deferred):
+            began = Queued(turn_id=phase.turn_id, session_id=phase.session_id, since=view.now)
+            again.append(replace(item, phase=began))
+    return (*ready(view.queue, view.now), *again)
 
 
 def _is_ready(item: ItemRow, now: datetime) -> bool:
@@ -276,21 +298,6 @@ def input_of(begin: Begin, joined: Mapping[str, tuple[ItemRow, ...]]) -> str:
     if begin.siblings:
         return batch_prompt(begin.items, joined, begin.batch_context)
     return composed(begin.item, joined[begin.item.id]).content
-
-
-def as_resurfaced(item: ItemRow, now: datetime) -> ItemRow:
-    """A deferred item as it waits again, for choosing in the same transaction."""
-    phase = item.phase
-    if not isinstance(phase, Deferred):
-        return item
-    return replace(
-        item, phase=Queued(turn_id=phase.turn_id, session_id=phase.session_id, since=now)
-    )
-
-
-def as_requeued(item: ItemRow, event: Event, now: datetime) -> ItemRow:
-    """`item` as it waits after `event` put it back, for choosing in the same transaction."""
-    return replace(item, phase=Queued(since=now)) if isinstance(event, ItemRequeued) else item
 
 
 class Taken(Struct, frozen=True):

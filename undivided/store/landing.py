@@ -277,15 +277,10 @@ async def _next(
 ) -> Following:
     """The turn that follows at once: the best of what waits, what is requeued included."""
     view = await with_known_types(tx)
-    queue = attention.ready(view.queue, view.now)
-    retried = tuple(
-        attention.as_requeued(item, one.event, view.now)
-        for item, one in zip(flight.items, fates, strict=True)
-        if one.retry_now
-    )
-    ids = {event.item_id for event in back}
-    returning = tuple(attention.as_resurfaced(i, view.now) for i in view.deferred if i.id in ids)
-    due = attention.choose(tx.agent, (*queue, *retried, *returning))
+    retried = [
+        (item, one.event) for item, one in zip(flight.items, fates, strict=True) if one.retry_now
+    ]
+    due = attention.choose(tx.agent, attention.ready_then(view, retried, back))
     match due:
         case Rest():
             return Other() if attention.resurfacing_after(view, tx.agent) else Nothing()
